@@ -19,6 +19,7 @@ from docstokg.contracts.retrieval import ChannelQuery, ChannelResult
 from docstokg.contracts.state import Candidate, FactRef, Place, Restriction, Retrieval
 from docstokg.domain import fusion, mmr, time_budget
 from docstokg.domain.answer import notices
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.graph.other_names import other_words
 from docstokg.domain.text.language_weights import (
     ENGLISH,
@@ -103,7 +104,7 @@ def retrieve(  # noqa: PLR0913 - one parameter a port
         future = None
     others, late = _searched(run, index, queries, answers, sparse_encoder), []
     if future is not None:
-        vector = _ready(run, future, _left_s(run), last=True)
+        vector = _ready(run, future, _deadline(run).remaining(), last=True)
         if vector is not None:
             late = [ChannelQuery(channel="dense", size=sizes["dense"], vector=vector)]
     if others or late:
@@ -124,8 +125,8 @@ def retrieve(  # noqa: PLR0913 - one parameter a port
     return _fused(run, answers, vector, providers, weights)
 
 
-def _left_s(run: Run) -> float:
-    return run.left_s(run.plan.retrieval.time_s, time_budget.RETRIEVE.reserve_s)
+def _deadline(run: Run) -> Deadline:
+    return run.deadline.limit(run.plan.retrieval.time_s, time_budget.RETRIEVE.reserve_s)
 
 
 def _usable_embedder(
@@ -133,8 +134,8 @@ def _usable_embedder(
 ) -> Embedder | None:
     if "dense" not in run.plan.retrieval.channels:
         return None
-    time_s = _left_s(run)
-    info = run.attempt("index_info", lambda: index.info(time_s), "dense_unavailable")
+    deadline = _deadline(run)
+    info = run.attempt("index_info", lambda: index.info(deadline), "dense_unavailable")
     if info is None:
         return None
     run.warnings += info.warnings_of(run.scope.namespaces)
@@ -161,11 +162,11 @@ def _usable_embedder(
 
 
 def _embedding(run: Run, embedder: Embedder, workers: Executor) -> Future[bytes]:
-    time_s = _left_s(run)
+    deadline = _deadline(run)
 
     def embed() -> bytes:
         with run.telemetry.span("embed", request_id=run.request_id, model=embedder.model):
-            return embed_questions(embedder, [run.plan.query], time_s)[0]
+            return embed_questions(embedder, [run.plan.query], deadline)[0]
 
     return workers.submit(copy_context().run, embed)
 
@@ -190,7 +191,7 @@ def _ready(
 def _word_queries(
     run: Run, sparse_encoder: SparseEncoder | None, text: str, channels: Collection[Channel]
 ) -> list[ChannelQuery]:
-    sizes, time_s = run.plan.retrieval.channels, _left_s(run)
+    sizes, deadline = run.plan.retrieval.channels, _deadline(run)
     queries = [
         ChannelQuery(channel=channel, size=sizes[channel], text=text)
         for channel in ("bm25", "facts")
@@ -203,7 +204,7 @@ def _word_queries(
         return queries
     weights = run.attempt(
         "encode_sparse",
-        lambda: sparse_encoder.encode_query(text, time_s),
+        lambda: sparse_encoder.encode_query(text, deadline),
         "splade_unavailable",
     )
     if weights is not None:
@@ -219,20 +220,20 @@ def _searched(
     encoder: SparseEncoder | None,
 ) -> list[ChannelQuery]:
     probed, plan = _probed(run, queries), run.plan
-    more = [ChannelQuery(channel="bm25", size=1, text=word, unordered=True) for word in probed]
+    probes = [ChannelQuery(channel="bm25", size=1, text=word, unordered=True) for word in probed]
     if plan.expansion.enabled and any(query.channel == "bm25" for query in queries):
-        more.append(ChannelQuery(channel="facts", size=NAMES_READ, text=plan.query, names=True))
-    found = _search(run, index, queries, more, answers) if queries else ()
+        probes.append(ChannelQuery(channel="facts", size=NAMES_READ, text=plan.query, names=True))
+    results = _search(run, index, queries, probes, answers) if queries else ()
     answers.absent = tuple(
         word
-        for word, one in zip(probed, found, strict=False)
-        if not (one.hits or one.failure or one.partial)
+        for word, result in zip(probed, results, strict=False)
+        if not (result.hits or result.failure or result.partial)
     )
-    names = {fact.source: fact.text.split("\n") for one in found for fact in one.facts}
+    names = {fact.source: fact.text.split("\n") for result in results for fact in result.facts}
     added = other_words(plan.query, names) if names else ""
     if not added:
         return []
-    working = {one.channel for one in answers.by_channel.values() if one.failure is None}
+    working = {result.channel for result in answers.by_channel.values() if result.failure is None}
     return _word_queries(run, encoder, added, working - {"facts"})
 
 
@@ -240,22 +241,22 @@ def _search(
     run: Run,
     index: SearchIndex,
     queries: Sequence[ChannelQuery],
-    more: Sequence[ChannelQuery],
+    extra: Sequence[ChannelQuery],
     answers: ChannelResults,
 ) -> tuple[ChannelResult, ...]:
-    time_s = _left_s(run)
+    deadline = _deadline(run)
     try:
-        if time_s <= 0:
+        if deadline.is_over():
             raise Timeout("no time left to search")
         fields = {"namespace": run.scope.namespace, "top_k": run.plan.top_k}
         fields |= {"request_id": run.request_id, "channels": len(queries)}
         with run.telemetry.span("search", **fields):
-            results = index.search([*queries, *more], run.scope, time_s)
+            results = index.search([*queries, *extra], run.scope, deadline)
     except DocsToKGError as error:
         run.log("search", error)
         failure = "timeout" if isinstance(error, Timeout) else "unavailable"
         results = tuple(
-            ChannelResult(channel=query.channel, failure=failure) for query in (*queries, *more)
+            ChannelResult(channel=query.channel, failure=failure) for query in (*queries, *extra)
         )
     for result in results[: len(queries)]:
         answers.by_channel[result.channel] = result
@@ -286,21 +287,21 @@ def _probed(run: Run, queries: Sequence[ChannelQuery]) -> tuple[str, ...]:
 
 
 def _tell_unknown_keys(run: Run, index: SearchIndex, queries: list[ChannelQuery]) -> None:
-    scope, time_s = run.scope.model_copy(update={"filter": None}), _left_s(run)
-    given = sorted((run.scope.filter or {}).keys() - FIXED_KEYS)
-    if not given or time_s < time_budget.LEAST_CALL_S:
+    scope, deadline = run.scope.model_copy(update={"filter": None}), _deadline(run)
+    requested = sorted((run.scope.filter or {}).keys() - FIXED_KEYS)
+    if not requested or deadline.remaining() < time_budget.LEAST_CALL_S:
         return
 
     def keys() -> set[str]:
-        found = index.search(queries, scope, time_s)
-        uuids = [hit.uuid for result in found for hit in result.hits[:KEYS_READ]]
-        chunks = index.get(uuids, scope, time_s).chunks.values()
+        results = index.search(queries, scope, deadline)
+        uuids = [hit.uuid for result in results for hit in result.hits[:KEYS_READ]]
+        chunks = index.get(uuids, scope, deadline).chunks.values()
         return {key for chunk in chunks for key in chunk.metadata}
 
-    there = run.attempt("filter_keys", keys, lost=None)
-    if there is not None and (unknown := [key for key in given if key not in there]):
+    present = run.attempt("filter_keys", keys, lost=None)
+    if present is not None and (unknown := [key for key in requested if key not in present]):
         there_is = notices.listed(
-            [*sorted(FIXED_KEYS), *sorted(there)], KEYS_READ + len(FIXED_KEYS)
+            [*sorted(FIXED_KEYS), *sorted(present)], KEYS_READ + len(FIXED_KEYS)
         )
         missing = notices.listed(unknown)
         run.warnings.append(f"filter: keys not found: {missing}; available: {there_is}")
@@ -310,17 +311,17 @@ def _weights(
     run: Run, answers: ChannelResults, languages: LanguageFinder | None
 ) -> dict[str, float] | None:
     """Words count less if vectors are multilingual; English vectors count only for English."""
-    found, model = answers.by_channel.get("dense"), answers.index_model or ""
-    if languages is None or found is None or not found.hits:
+    dense, model = answers.by_channel.get("dense"), answers.index_model or ""
+    if languages is None or dense is None or not dense.hits:
         return None
-    held = answers.languages
-    if reads_english_only(model) and held.keys() - {ENGLISH}:
-        asked = languages.probabilities(run.plan.query) if ENGLISH in held else {}
-        return english_weights(asked, held)
+    stored = answers.languages
+    if reads_english_only(model) and stored.keys() - {ENGLISH}:
+        detected = languages.probabilities(run.plan.query) if ENGLISH in stored else {}
+        return english_weights(detected, stored)
     if not reads_many(model):
         return None
     least = 0.0 if run.plan.retrieval.fusion == "rrf" else LEAST
-    return word_weights(languages.probabilities(run.plan.query), held, least)
+    return word_weights(languages.probabilities(run.plan.query), stored, least)
 
 
 def _fused(
@@ -341,8 +342,8 @@ def _fused(
         late = bool(results) and all(r.failure == "timeout" for r in results.values())
         run.mark_degraded("retrieval_timeout" if late else "retrieval_unavailable")
     by_rank = plan.retrieval.fusion == "rrf"
-    named = {f"{one.channel} of other names": one for one in answers.others if one.hits}
-    added = {name: [(hit.uuid, hit.score) for hit in one.hits] for name, one in named.items()}
+    named = {f"{result.channel} of other names": result for result in answers.others if result.hits}
+    added = {name: [(hit.uuid, hit.score) for hit in result.hits] for name, result in named.items()}
     weights = {**(weights or {}), **dict.fromkeys(added, NAMES_WEIGHT)}
     fused = (fusion.reciprocal_rank if by_rank else fusion.minmax)({**lists, **added}, weights)
     pool = list(fused[:POOL_LIMIT])

@@ -25,6 +25,7 @@ from docstokg.domain.budget import (
     STATE_MARGIN_BYTES,
     nested_json_bytes,
 )
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import DocsToKGError
 from docstokg.observability import Telemetry
 from docstokg.ports import SearchIndex
@@ -45,11 +46,11 @@ SOFT_DEPTH = 3
 
 BY_WEIGHT = "weight of the heaviest relation / heaviest of the layer"
 
-# Walks the graph for at most some seconds; raises errors of the graph for the seeds.
 # Types of the edges of passages, folded.
 PASSAGE_EDGES = frozenset(name.casefold() for name in STRUCTURAL)
 
-Walking = Callable[[Call, WalkRequest, float], WalkResult]
+# Walks the graph until a deadline; raises errors of the graph for the seeds.
+Walking = Callable[[Call, WalkRequest, Deadline], WalkResult]
 
 
 def traverse(
@@ -88,17 +89,17 @@ def traverse(
         walk_request = replace(view.walk(), max_nodes=MAX_NODES)
     before: set[str] = set()
     try:
-        result = walk(call, walk_request, time_budget.TRAVERSE_S)
+        result = walk(call, walk_request, Deadline.after(time_budget.TRAVERSE_S))
         if view is not None:
-            before = walk(call, view.walk(), time_budget.TRAVERSE_S).node_ids
+            before = walk(call, view.walk(), Deadline.after(time_budget.TRAVERSE_S)).node_ids
     except DocsToKGError as error:
         call.log("traverse", error, graph_reason, level="ERROR")
         reason = graph_reason(error)
         fault = "did not answer in time" if reason == "kg_timeout" else "cannot be read"
         return problem_reply(503, reason, f"The graph {fault}.", envelope.request_id)
     count(call.telemetry, result)
-    told = {"expanded": result.expanded, "pruned": result.pruned}
-    call.answered("traverse", nodes=len(result.nodes), **told)
+    counts = {"expanded": result.expanded, "pruned": result.pruned}
+    call.answered("traverse", nodes=len(result.nodes), **counts)
     return json_reply(_response(call, request, walk_request, result, offset, before))
 
 
@@ -118,8 +119,8 @@ def _problem(path: str, code: str, message: str) -> FieldProblem:
 
 
 def _refused(call: Call, route: str, caller: str, wait_s: float) -> Reply:
-    who = {"request_id": call.request_id, "caller": caller_hash(caller)}
-    call.telemetry.log("WARNING", "audit", action="graph_budget_refused", **who)
+    identity = {"request_id": call.request_id, "caller": caller_hash(caller)}
+    call.telemetry.log("WARNING", "audit", action="graph_budget_refused", **identity)
     call.telemetry.count("rag_requests_total", route=route, status="429")
     code, detail = "graph_budget_exceeded", "This caller's graph walks of this minute are spent."
     retry = {"Retry-After": str(max(1, round(wait_s + 0.5)))}
@@ -172,14 +173,14 @@ def _response(
     nodes = tuple(node for node in nodes if node.id not in before)
     size = min(MAX_NODES, request.max_nodes)
     page = nodes[offset : offset + size]
-    shown = {node.id for node in page}
+    on_page = {node.id for node in page}
     further = offset + size < len(nodes)
     warnings = []
     if result.unknown:
         warnings.append(f"Seeds that are not in the graph: {notices.listed(result.unknown, 10)}")
     return TraverseResponse(
         nodes=page,
-        edges=tuple(edge for edge in edges if edge.src in shown or edge.dst in shown),
+        edges=tuple(edge for edge in edges if edge.src in on_page or edge.dst in on_page),
         explain=Explain(
             scoring=_scoring(walk_request, result),
             caps=Caps(
@@ -255,24 +256,24 @@ def view_of_citations(
         frontier=VIEW_FRONTIER,
         relations=relations,
     )
-    time_s = run.left_s(*time_budget.GRAPH_VIEW)
-    result = run.attempt("graph_view", lambda: walk(run, request, time_s), graph_reason)
+    deadline = run.deadline.limit(*time_budget.GRAPH_VIEW)
+    result = run.attempt("graph_view", lambda: walk(run, request, deadline), graph_reason)
     if result is None:
         return None
     count(run.telemetry, result)
     nodes, edges = result.view()
     free = _view_room(plan, grounded)
     # None if it repeats too much of question and filter, or for several namespaces.
-    written = write_cursor(request, run.scope)
-    cursor = written if 2 * len(written) <= free and not plan.others else None
-    shown = view_within(nodes, edges, free - len(cursor or ""))
-    left_out = len(nodes) - len(shown[0])
+    cursor_text = write_cursor(request, run.scope)
+    cursor = cursor_text if 2 * len(cursor_text) <= free and not plan.others else None
+    fitting = view_within(nodes, edges, free - len(cursor or ""))
+    left_out = len(nodes) - len(fitting[0])
     further = result.skipped + left_out if request.max_nodes < MAX_NODES else 0
     if left_out or (cursor is None and further):
         run.mark_degraded("payload_trimmed")
     return GraphView(
-        nodes=shown[0],
-        edges=shown[1],
+        nodes=fitting[0],
+        edges=fitting[1],
         budget=GraphBudget(
             **result.spent() | {"skipped": result.skipped + left_out},
             cursor=cursor if further else None,
@@ -304,14 +305,14 @@ def view_within(
         node_ids.add(node.id)
     chosen = tuple(node for node in nodes if node.id in node_ids)
     left = limit - sum(nested_json_bytes(node.model_dump_json()) for node in chosen)
-    shown: list[GraphViewEdge] = []
+    listed: list[GraphViewEdge] = []
     for edge in edges:
         if {edge.src, edge.dst} <= node_ids:
             left -= nested_json_bytes(edge.model_dump_json())
             if left < 0:
                 break
-            shown.append(edge)
-    return chosen, tuple(shown)
+            listed.append(edge)
+    return chosen, tuple(listed)
 
 
 def count(telemetry: Telemetry, result: WalkResult) -> None:

@@ -89,9 +89,9 @@ def test_document_ahead_by_a_margin_keeps_its_passages() -> None:
 
 
 def test_repeats_are_dropped_first_one_stays() -> None:
-    one, near, far = (quantise(pack(v)) for v in ([1, 0], [1, 0.1], [0, 1]))
+    unit, near, far = (quantise(pack(v)) for v in ([1, 0], [1, 0.1], [0, 1]))
     items = [
-        ("u1", "h1", one, "It is 9 m high."), ("u2", "h2", near, "Its height: 9 m."),
+        ("u1", "h1", unit, "It is 9 m high."), ("u2", "h2", near, "Its height: 9 m."),
         ("u1", "h3", far, ""), ("u4", "h1", None, ""), ("u5", "h5", far, ""),
         ("u6", "h6", None, ""), ("u7", "h7", near, "It is 8 m high."),
         ("u8", "h8", near, "It is not 9 m high."),

@@ -33,7 +33,6 @@ SECRETS = (
     "embed_api_key",
     "rerank_api_key",
     "verifier_api_key",
-    "cursor_key",
 )
 CHANNEL_SIZES: dict[Channel, int] = {"bm25": 80, "splade": 80, "dense": 60, "facts": 20}
 # Default of `DOCSTOKG_MODELS`. All are in the pinned litellm table (tested) except for the retired
@@ -151,6 +150,11 @@ class EncoderSettings(Contract):
     sparse: Literal["local", "none"] = Field(
         "local", description="encoder of learned sparse weights"
     )
+    reader: Literal["auto", "none"] = Field(
+        "auto",
+        description="model that chooses the built-in model's quotation; auto: if the local encoder "
+        "is installed",
+    )
     names: Literal["auto", "rule"] = Field(
         "auto", description="name recognition during a load; auto: spaCy if installed"
     )
@@ -205,7 +209,7 @@ class RankingSettings(Contract):
         0.3, ge=0, le=1, description="minimum relevance score; below it an answer has a warning"
     )
     answer_min_probability: float = Field(
-        0.65,
+        0.35,
         ge=0,
         le=1,
         description="minimum probability of an `extractive` answer; below it there is no answer",
@@ -265,9 +269,6 @@ class AccessSettings(Contract):
     )
     keys_file: str | None = Field(None, description="JSON file of API keys and their permissions")
     open_metrics: bool = Field(False, description="with auth keys: serve /metrics without a key")
-    cursor_key: str | None = Field(
-        None, description="key that signs MCP cursors; default: a file in the cache folder"
-    )
     jwt_issuer: str | None = Field(None, description="issuer of JWTs, for the authoriser")
     jwt_audience: str | None = Field(None, description="audience of JWTs")
     jwt_jwks_url: str | None = Field(None, description="URL of the issuer's public keys")
