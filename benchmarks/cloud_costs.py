@@ -16,7 +16,19 @@ from typing import Any
 
 from infra.prune import KEPT_MACHINES
 from infra.settings import ENVIRONMENTS, Environment, Index, environment
-from infra.sizing import FULL, MEMORY_GIB, fits, gib_per_node, layout, questions_per_second
+from infra.sizing import (
+    ANSWER,
+    FULL,
+    MEMORY_GIB,
+    MODEL_S,
+    READS_STORES,
+    SEARCH,
+    STORE_S,
+    fits,
+    gib_per_node,
+    layout,
+    questions_per_second,
+)
 from infra.specs import FUNCTIONS, ROOT
 
 MEASURED = ROOT / "benchmarks" / "bundles.json"
@@ -24,8 +36,6 @@ UPLOADS = ROOT / "benchmarks" / "uploads.json"
 MILLION = 1_000_000
 GIGA = 1e9
 MEMORY = {spec.name: spec.memory_mb for spec in FUNCTIONS}
-SEARCH = ("validate", "retrieve", "expand", "ground", "respond")
-ANSWER = ("validate", "retrieve", "expand", "ground", "synthesize", "respond")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +112,9 @@ class Assumed:
     """Of events that find no sandbox: they pay for its INIT, or with SnapStart for the restore."""
     hop_ms: float = 20.0
     """State machine's own time for each task, which Express bills and no emulation has."""
-    store_ms: float = 20.0
+    store_ms: float = STORE_S * 1000
     """Network and store time a step that reads a store waits for; here stores are files."""
-    model_s: float = 2.0
+    model_s: float = MODEL_S
     """A remote model's answer; the function waits for it and is billed for it."""
     tokens_in: int = 1_500
     tokens_out: int = 150
@@ -121,7 +131,6 @@ class Assumed:
     """Of requests with a `cache_key`: one read, and one write of 8 KB when it was new."""
 
 
-READS_STORES = ("retrieve", "expand", "ground", "respond", "traverse", "check", "record")
 TASK_EVENTS, CHOICE_EVENTS, OTHER_EVENTS, CHOICES = 5, 2, 2, 6
 
 

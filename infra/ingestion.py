@@ -83,13 +83,16 @@ class Ingestion(Construct):
         self.every("rate(5 minutes)", "Watch", documents, WATCH_LOADS, said)
 
     def save(self, observability: Observability, close: Function, data: SearchData) -> None:
-        """Save the index daily, tried every hour; alarm after two days without."""
+        """Save the index daily, tried every hour; alarm for a failed one and two days without."""
         data.grant_snapshots(close.role)
         said = "Begin the day's snapshot unless it is there or a load is open"
         self.every("rate(1 hour)", "Save", close, SAVE, said)
         age = observability.service("index_snapshot_age_days", "Maximum", minutes=60)
         say = "The index was not saved for two days: docs/operations.md, backup."
         observability.alarm("Unsaved", age, 1, 3, say, silence="bad")
+        failed = observability.service("index_snapshots_failed", "Maximum", minutes=60)
+        say = "A daily snapshot did not end whole, and is taken again: docs/operations.md, backup."
+        observability.alarm("SnapshotFailed", failed, 0, 1, say)
 
     def every(
         self, when: str, name: str, function: Function, event: dict[str, str], said: str

@@ -146,8 +146,8 @@ class Observability(Construct):
     def _edge_alarms(self) -> None:
         api, machine = self._api.api, self._workflow.machine
         errors = api.metric_server_error(period=ONE_MINUTE, statistic="Sum")
-        pattern = '{ $.type = "PassStateEntered" && $.details.name = "Crashed" }'
-        crashed = self.logged("Crashed", self._workflow.logs, pattern)
+        crashed = self._ended("Crashed", ONE_MINUTE)
+        self._refused = self._ended("Refused", FIVE_MINUTES, state="Throttled")
         for construct_id, metric, threshold, periods, say in (
             ("Api5xx", share(errors, api.metric_count(period=ONE_MINUTE)), 1, 2,
              "More than 1 % of answers are 5xx."),
@@ -163,6 +163,10 @@ class Observability(Construct):
              "State transitions are throttled: raise the account's quota."),
         ):  # fmt: skip
             self.alarm(construct_id, metric, threshold, periods, say)
+
+    def _ended(self, name: str, period: cdk.Duration, state: str = "") -> cloudwatch.Metric:
+        pattern = f'{{ $.type = "PassStateEntered" && $.details.name = "{state or name}" }}'
+        return self.logged(name, self._workflow.logs, pattern, period)
 
     def _function_alarms(self, name: str, function: cdk.aws_lambda.Function) -> None:
         errors = function.metric_errors()
@@ -220,7 +224,7 @@ class Observability(Construct):
         by_reason = [of("rag_degraded_requests_total", reason=reason) for reason in REASONS]
         graphs = {
             "Requests and outcomes": [
-                of("rag_requests_total"), of("rag_refused_requests_total"),
+                of("rag_requests_total"), of("rag_refused_requests_total"), self._refused,
                 of("rag_cache_hits_total", hit="true"), api.metric_client_error(),
                 api.metric_server_error(), machine.metric_failed(),
                 machine.metric_timed_out(),

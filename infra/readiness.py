@@ -4,10 +4,19 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 
+from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.domain.time_budget import EXECUTION_S, LONGEST_DEADLINE_S, NETS
 from infra.models import bedrock_models
 from infra.settings import ENVIRONMENTS, S3_LIST, UNRESERVED, Environment
-from infra.sizing import FULL, gib_per_node, questions_per_second
+from infra.sizing import (
+    ANSWER,
+    FULL,
+    MODEL_S,
+    concurrency,
+    gib_per_node,
+    questions_per_second,
+    seconds,
+)
 from infra.specs import PACKAGED
 
 # Example values of the delivered settings.
@@ -65,6 +74,15 @@ def _traffic(environment: Environment) -> Iterator[str]:
                 f"metering.{name}.daily_quota {plan.daily_quota} is used up in less than an hour "
                 f"at rate {plan.rate}: raise it to at least {hour}, or lower the rate"
             )
+    rate, model_s = sum(plan.rate for plan in environment.metering.values()), _model_s(environment)
+    for name in sorted(environment.concurrency.keys() & {*ANSWER, "authorize"}):
+        if (reserved := environment.concurrency[name]) < (
+            least := concurrency(name, rate, model_s)
+        ):
+            yield (
+                f"concurrency.{name} {reserved} is under {least}, the calls at once of metering's "
+                f"{rate} questions per second: raise it to at least {least}, or lower the rate"
+            )
     known = {spec.name for spec in PACKAGED}
     for field, names in (
         ("concurrency", environment.concurrency),
@@ -111,11 +129,23 @@ def _times(environment: Environment) -> Iterator[str]:
         )
 
 
+def _model_s(environment: Environment) -> float:
+    return MODEL_S if set(environment.models) - {EXTRACTIVE} else 0.0
+
+
 def cautions(environment: Environment) -> list[str]:
     """Return warnings about a working configuration, one sentence each."""
     told = []
     if not environment.alarm_email:
         told.append("alarm_email is empty: alarms change colour and nobody is told")
+    rate, model_s = sum(plan.rate for plan in environment.metering.values()), _model_s(environment)
+    for name in ("stream", "mcp"):
+        reserved = environment.concurrency.get(name)
+        if reserved is not None and reserved < concurrency(name, rate, model_s):
+            told.append(
+                f"concurrency.{name} {reserved} answers {reserved / seconds(name, model_s):.0f} "
+                f"questions per second, and metering grants {rate}: others get 429"
+            )
     if names := bedrock_models(environment):
         told.append(
             f"{', '.join(names)}: the account's first call of each is made by a person who has "

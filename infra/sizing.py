@@ -1,10 +1,13 @@
 """Sizing from measured figures."""
 
+import json
 from bisect import bisect_left
+from functools import cache
 from math import ceil
 from typing import Final, NamedTuple
 
 from infra.settings import Index
+from infra.specs import ROOT
 
 # Maximum chunks per shard: 26 GB, within the 10 to 30 GiB that AWS recommends for search.
 SHARD_CHUNKS: Final = 2_000_000
@@ -43,6 +46,15 @@ MEMORY_GIB: Final = {
 GIB: Final = 1024**3
 
 
+# Functions of a question, in order; `authorize` is called for a new token.
+SEARCH: Final = ("validate", "retrieve", "expand", "ground", "respond")
+ANSWER: Final = (*SEARCH, "synthesize")
+READS_STORES: Final = (*SEARCH[1:], "traverse", "check", "record")
+# Assumed seconds that a step waits for a store, and `synthesize` for a remote model.
+STORE_S: Final = 0.02
+MODEL_S: Final = 2.0
+
+
 class Layout(NamedTuple):
     """Primary shards, and replicas of each."""
 
@@ -59,6 +71,33 @@ def layout(data_nodes: int, zones: int, chunks: int) -> Layout:
     wanted = max(zones, ceil(data_nodes / shards), min(2, data_nodes))
     copies = min(ceil(wanted / zones) * zones, data_nodes // zones * zones or 1)
     return Layout(shards, copies - 1)
+
+
+@cache
+def _warm_ms() -> dict[str, float]:
+    report = json.loads((ROOT / "benchmarks" / "bundles.json").read_text("utf-8"))
+    return {name: row["warm_mean_ms"] for name, row in report["functions"].items()}
+
+
+def seconds(name: str, model_s: float = 0.0, store_s: float = STORE_S) -> float:
+    """Return the mean seconds of a warm call: as measured, and the waits that are not.
+
+    `stream` and `mcp` last as long as a whole answer. `model_s`: of a remote model.
+    """
+    if name in ("stream", "mcp"):
+        return sum(seconds(step, model_s, store_s) for step in ANSWER)
+    waits = store_s if name in READS_STORES else 0.0
+    return _warm_ms()[name] / 1000 + waits + (model_s if name == "synthesize" else 0.0)
+
+
+def concurrency(name: str, rate: float, model_s: float = 0.0) -> int:
+    """Return the concurrent calls of a function at `rate` requests per second.
+
+    Little's law, rate x calls x seconds: a question may call `retrieve` to recall and `expand` to
+    route as well.
+    """
+    calls = 2 if name in ("retrieve", "expand") else 1
+    return ceil(rate * calls * seconds(name, model_s))
 
 
 def cpu_ms(chunks: int) -> float:

@@ -58,11 +58,11 @@ def test_what_is_left_to_fill_in_is_named(changed: dict[str, object], told: str)
 def test_environments_that_share_an_account_share_its_quota(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """450 and 880 are each under 900, and together they are not."""
+    """450 and 890 are each under 900, and together they are not."""
     beside = replace(ENVIRONMENTS["staging"], account=FILLED_IN.account)
     monkeypatch.setattr("infra.readiness.ENVIRONMENTS", {"staging": beside, "prod": FILLED_IN})
     (told,) = obstacles(FILLED_IN)
-    assert "reserve 1330 together" in told
+    assert "reserve 1340 together" in told
     elsewhere = replace(beside, account="999988887777")
     monkeypatch.setattr("infra.readiness.ENVIRONMENTS", {"staging": elsewhere})
     assert obstacles(FILLED_IN) == []

@@ -23,6 +23,7 @@ def build(wiring: Wiring) -> Handler:
         if event.get("job") == SNAPSHOT:
             kept = wiring.snapshots().keep_daily(time.time())
             wiring.telemetry.count("index_snapshot_age_days", kept["age_days"])
+            wiring.telemetry.count("index_snapshots_failed", len(kept["failed"]))
             return kept
         task, left = IngestTask.model_validate(event), TaskTime.of(context)
         if task.stage == "store":
