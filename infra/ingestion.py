@@ -24,6 +24,11 @@ LATE_H = 6
 WATCH_LOADS = {"job": "watch_loads"}
 SAVE = {"job": "snapshot"}
 FOLLOW = ["states:DescribeExecution", "states:StopExecution"]
+KEPT_BACK = (
+    "A load kept documents that were deleted below sources/, as they are over a fifth of their "
+    'namespace. To remove them: make index-job JOB="agree RUN"; RUN is the name of the last '
+    "execution of the loading machine: docs/operations.md, deleted documents."
+)
 CHILDREN = (
     "A map's children are executions of this very machine under names that Step Functions makes."
 )
@@ -66,7 +71,7 @@ class Ingestion(Construct):
         allow(function.role, FOLLOW, self._runs, stars=RUNS_OF)
 
     def watch(self, observability: Observability, documents: Function) -> None:
-        """Add alarms for failed and for overlong loads."""
+        """Add alarms for failed and overlong loads, and for deletions that need agreement."""
         machine = self.machine
         ended = {
             "failed": machine.metric_failed(),
@@ -76,6 +81,11 @@ class Ingestion(Construct):
         failures = cloudwatch.MathExpression(expression=" + ".join(ended), using_metrics=ended)
         say = "A load failed: docs/operations.md; run it again under the same name."
         observability.alarm("IngestFailed", failures, 0, 1, say)
+        given_up = observability.service("ingest_given_up_total")
+        say = "A load of changed sources/ failed four times; it is tried again after a change."
+        observability.alarm("SourcesFailed", given_up, 0, 1, say)
+        kept_back = observability.service("ingest_kept_back_total")
+        observability.alarm("KeptBack", kept_back, 0, 1, KEPT_BACK)
         longest = observability.service(RUNNING, "Maximum")
         say = f"A load has been running for more than {LATE_H} hours."
         observability.alarm("IngestLate", longest, LATE_H * 3600, 1, say)

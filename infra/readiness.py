@@ -6,8 +6,10 @@ from dataclasses import fields, is_dataclass
 
 from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.domain.time_budget import EXECUTION_S, LONGEST_DEADLINE_S, NETS
+from docstokg.errors import Misconfigured
+from infra.forms import misshapen
 from infra.models import bedrock_models
-from infra.settings import ENVIRONMENTS, S3_LIST, UNRESERVED, Environment
+from infra.settings import ENVIRONMENTS, S3_LIST, S3_LIST_REGION, UNRESERVED, Environment
 from infra.sizing import (
     ANSWER,
     FULL,
@@ -18,10 +20,18 @@ from infra.sizing import (
     seconds,
 )
 from infra.specs import PACKAGED
+from infra.variables import chosen
 
+# A function with SnapStart may have this much.
+SNAPPED_STORAGE_MB = 512
+# Largest volume of the small nodes (OpenSearch Service guide, EBS volume size quotas).
+LARGEST_GIB = {
+    **{f"t2.{size}.search": 35 for size in ("micro", "small", "medium")},
+    "t3.small.search": 100,
+    "t3.medium.search": 200,
+}
 # Example values of the delivered settings.
 EXAMPLE = re.compile(r"example\.(com|org|net)|(vpc|subnet)-0123456789abcdef")
-ACCOUNT = re.compile(r"\d{12}")
 
 
 def obstacles(environment: Environment) -> list[str]:
@@ -29,18 +39,11 @@ def obstacles(environment: Environment) -> list[str]:
     problems = []
     if not environment.account:
         problems.append("account is empty: name the twelve digits this environment belongs to")
-    elif not ACCOUNT.fullmatch(environment.account):
-        problems.append(f"account {environment.account!r} is not twelve digits")
     problems += [
         f"{path} is an example: {value}"
         for path, value in _texts(environment, "")
         if EXAMPLE.search(value)
     ]
-    if environment.auth == "jwt" and environment.tokens is None:
-        problems.append("auth is jwt, and tokens names no issuer")
-    network = environment.network
-    if network and network.s3_prefix_list == S3_LIST and environment.region != "eu-central-1":
-        problems.append(f"network.s3_prefix_list {S3_LIST} is of eu-central-1, not of this region")
     here, room = (environment.account, environment.region), environment.function_quota - UNRESERVED
     others = (other for other in ENVIRONMENTS.values() if other.name != environment.name)
     beside = (other for other in others if (other.account, other.region) == here)
@@ -58,7 +61,72 @@ def obstacles(environment: Environment) -> list[str]:
 
 def contradictions(environment: Environment) -> list[str]:
     """Return the settings that no deployment can satisfy together, with the setting to change."""
-    return [*_traffic(environment), *_index(environment), *_times(environment)]
+    misshapes = [line for path, text in _texts(environment, "") for line in misshapen(path, text)]
+    if misshapes:
+        return misshapes
+    checks = (_callers, _places, _traffic, _index, _times, _product)
+    return [problem for check in checks for problem in check(environment)]
+
+
+def _callers(environment: Environment) -> Iterator[str]:
+    if environment.auth == "jwt" and environment.tokens is None:
+        yield "auth is jwt, and tokens names no issuer: add [tokens], or auth = iam"
+    if environment.auth == "iam" and environment.tokens is not None:
+        yield "auth is iam, and tokens would not be read: auth = jwt, or no [tokens]"
+    if environment.auth == "iam" and not environment.iam_namespaces:
+        yield 'iam_namespaces is empty, so nobody may ask: name a namespace, or "*"'
+    if environment.page and environment.auth != "jwt":
+        yield "page needs callers with tokens: auth = jwt, or page = false"
+    if environment.sign_in and not environment.page:
+        yield "sign_in is of the page: page = true, or no [sign_in]"
+    signed = bool(environment.settings.get("receipt_key"))
+    if signed != bool(environment.receipt_keys):
+        yield (
+            "settings.receipt_key and receipt_keys belong together: set both, from "
+            "`docstokg receipt-key`, or none"
+        )
+    if bool(environment.domain_name) != bool(environment.certificate_arn):
+        yield "domain_name and certificate_arn belong together: set both or none"
+    for key in environment.tags:
+        if not re.fullmatch(r"(?!aws:)[\w .:/=+@-]{1,128}", key):
+            yield f"tags {key!r} should be 1 to 128 letters, digits and _.:/=+@-, without aws:"
+
+
+def _places(environment: Environment) -> Iterator[str]:
+    region, account, network = environment.region, environment.account, environment.network
+    for path, arn in (
+        ("certificate_arn", environment.certificate_arn),
+        ("index.arn", environment.index.arn),
+    ):
+        here = (region, account or arn.split(":")[4]) if arn else None
+        if here and tuple(arn.split(":")[3:5]) != here:
+            yield f"{path} {arn} should be of {region} and account {account or 'ACCOUNT'}"
+    if network is None:
+        return
+    if network.s3_prefix_list == S3_LIST and region != S3_LIST_REGION:
+        yield f"network.s3_prefix_list {S3_LIST} is of {S3_LIST_REGION}, not of this region"
+    if foreign := [zone for zone in network.zones if zone[:-1] != region]:
+        yield f"network.zones {', '.join(foreign)} should be zones of region {region}"
+    if not len(network.zones) == len(network.private_subnets) > 0:
+        yield (
+            f"network.private_subnets names {len(network.private_subnets)} subnets and "
+            f"network.zones {len(network.zones)}: one subnet per zone, at least one"
+        )
+    for path, names in (("zones", network.zones), ("private_subnets", network.private_subnets)):
+        if len(set(names)) < len(names):
+            yield f"network.{path} names one twice: each once"
+    if environment.index.kind == "managed" and environment.index.zones > len(network.zones):
+        yield (
+            f"index.zones {environment.index.zones} is over the {len(network.zones)} of "
+            "network.zones: name more zones and subnets, or lower index.zones"
+        )
+
+
+def _product(environment: Environment) -> Iterator[str]:
+    try:
+        chosen(environment)
+    except Misconfigured as exc:
+        yield re.sub(r"DOCSTOKG_(\w+)", lambda name: f"settings.{name[1].lower()}", str(exc))
 
 
 def _traffic(environment: Environment) -> Iterator[str]:
@@ -83,19 +151,35 @@ def _traffic(environment: Environment) -> Iterator[str]:
                 f"concurrency.{name} {reserved} is under {least}, the calls at once of metering's "
                 f"{rate} questions per second: raise it to at least {least}, or lower the rate"
             )
-    known = {spec.name for spec in PACKAGED}
+    known = sorted(spec.name for spec in PACKAGED)
     for field, names in (
         ("concurrency", environment.concurrency),
         ("snap_start", environment.snap_start),
     ):
-        if unknown := sorted(set(names) - known):
-            yield f"{field} names no function: {', '.join(unknown)}"
+        if unknown := sorted(set(names).difference(known)):
+            yield f"{field} names no function: {', '.join(unknown)}; one of {', '.join(known)}"
+    large = {spec.name for spec in PACKAGED if spec.storage_mb > SNAPPED_STORAGE_MB}
+    if snapped := sorted(large.intersection(environment.snap_start)):
+        yield (
+            f"snap_start {', '.join(snapped)}: a snapshot allows {SNAPPED_STORAGE_MB} MB of "
+            "storage, and these have more"
+        )
 
 
 def _index(environment: Environment) -> Iterator[str]:
     index, rate = environment.index, sum(plan.rate for plan in environment.metering.values())
     if index.kind == "existing":  # the owner of the domain sizes it
+        for path in ("endpoint", "arn"):
+            if not getattr(index, path):
+                yield f"index.{path} is empty: an existing domain has one"
         return
+    if index.endpoint or index.arn:
+        yield "index.endpoint and index.arn are of kind existing: leave them out, or change kind"
+    largest = LARGEST_GIB.get(index.instance_type, index.volume_gib)
+    if index.volume_gib > largest:
+        yield f"index.volume_gib {index.volume_gib} is over {largest}, of {index.instance_type}"
+    if index.zones == 2 and index.data_nodes % 2:
+        yield f"index.data_nodes {index.data_nodes} should be even for two zones"
     if index.zones > index.data_nodes:
         yield f"index.zones {index.zones} needs as many data_nodes, not {index.data_nodes}"
     elif (able := questions_per_second(index)) < rate:

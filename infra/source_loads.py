@@ -8,7 +8,7 @@ from aws_cdk import aws_scheduler as scheduler
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from docstokg_functions.documents.source_loads import JOB
+from docstokg_functions.documents.source_loads import FAILED, JOB
 from infra.base import Stack
 from infra.functions import Function
 from infra.ingestion import Ingestion
@@ -35,49 +35,55 @@ def load_sources(
         said = f"Load sources/{namespace}/ and remove its deleted documents"
         ingestion.every(when, f"Sync-{namespace}", documents, event, said)
     if stack.target.load_on_change:
-        _load_on_change(stack, intake, ingestion.name, documents, dead)
+        _load_on_change(stack, intake, ingestion, documents, dead)
 
 
 def _load_on_change(
-    stack: Stack, intake: Intake, machine: str, documents: Function, dead: sqs.Queue
+    stack: Stack, intake: Intake, ingestion: Ingestion, documents: Function, dead: sqs.Queue
 ) -> None:
+    machine = ingestion.name
     made = Construct(stack, "Changes")
     # A bulk copy must not take the function's concurrency.
     queue = queue_before(made, "Queue", stack.key, dead)
     read_queue(made, queue, documents, BATCH)
     use_key(documents.role, stack.key, "sqs", ["kms:Decrypt"])
-    rule = events.Rule(
-        made,
-        "Rule",
-        description="Objects below sources/ were created or deleted",
-        event_pattern=events.EventPattern(
-            source=["aws.s3"],
-            detail_type=["Object Created", "Object Deleted"],
-            detail={
-                "bucket": {"name": [intake.bucket.bucket_name]},
-                "object": {"key": events.Match.prefix(SOURCES)},
-                "reason": events.Match.anything_but(EXPIRED),
-            },
-        ),
-        targets=[targets.SqsQueue(keyless(made, "Target", queue), dead_letter_queue=dead)],
+    target = targets.SqsQueue(keyless(made, "Target", queue), dead_letter_queue=dead)
+    changes = events.EventPattern(
+        source=["aws.s3"],
+        detail_type=["Object Created", "Object Deleted"],
+        detail={
+            "bucket": {"name": [intake.bucket.bucket_name]},
+            "object": {"key": events.Match.prefix(SOURCES)},
+            "reason": events.Match.anything_but(EXPIRED),
+        },
     )
-    acknowledge(rule, ONE_STACK, "@aws-cdk/aws-events:ruleUnresolvedEnvironment")
-    # For an encrypted queue CDK lets every rule of every account send.
-    queue.add_to_resource_policy(
-        iam.PolicyStatement(
-            principals=[iam.ServicePrincipal("events.amazonaws.com")],
-            actions=["sqs:SendMessage"],
-            resources=[queue.queue_arn],
-            conditions={"ArnEquals": {"aws:SourceArn": rule.rule_arn}},
+    failures = events.EventPattern(
+        source=["aws.states"],
+        detail_type=["Step Functions Execution Status Change"],
+        detail={"stateMachineArn": [ingestion.arn], "status": list(FAILED)},
+    )
+    for name, pattern, said in (
+        ("Rule", changes, "Objects below sources/ were created or deleted"),
+        ("Failures", failures, "A load failed: one of sources/ is tried again"),
+    ):
+        rule = events.Rule(made, name, description=said, event_pattern=pattern, targets=[target])
+        acknowledge(rule, ONE_STACK, "@aws-cdk/aws-events:ruleUnresolvedEnvironment")
+        # For an encrypted queue CDK lets every rule of every account send.
+        queue.add_to_resource_policy(
+            iam.PolicyStatement(
+                principals=[iam.ServicePrincipal("events.amazonaws.com")],
+                actions=["sqs:SendMessage"],
+                resources=[queue.queue_arn],
+                conditions={"ArnEquals": {"aws:SourceArn": rule.rule_arn}},
+            )
         )
-    )
     gone = cdk.RemovalPolicy.DESTROY  # with the schedules in it
     scheduler.ScheduleGroup(made, "Group", schedule_group_name=machine, removal_policy=gone)
     role = service_role(made, "Scheduler", "scheduler")
     documents.live.grant_invoke(role)
     documents.function.add_environment("DOCSTOKG_LOAD_SCHEDULE_ROLE", role.role_arn)
     here = f"arn:{stack.partition}:scheduler:{stack.region}:{stack.account}"
-    setting = ["scheduler:CreateSchedule", "scheduler:UpdateSchedule"]
+    setting = [f"scheduler:{verb}Schedule" for verb in ("Create", "Get", "Update")]
     allow(documents.role, setting, f"{here}:schedule/{machine}/*", stars=BY_NAMESPACE)
     documents.role.add_to_policy(
         iam.PolicyStatement(

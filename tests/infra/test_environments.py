@@ -39,11 +39,11 @@ def test_the_delivered_settings_do_not_contradict_each_other() -> None:
     [
         ("5_minutes = 30_000", "5_minutes = 10_000", "is 15000 in 5 minutes", "at least 15000"),
         ("quota = 500_000", "quota = 100_000", "in less than an hour at rate 50", "least 180000"),
-        ("synthesize = 160", "synthesize = 260", "concurrency reserves 990", "needs a quota of"),
+        ("synthesize = 160", "synthesize = 260", "concurrency reserves 960", "needs a quota of"),
         ("synthesize = 160", "synthesize = 100", "concurrency.synthesize 100", "at least 101"),
-        ("retrieve = 100", "retrieve = 3", "concurrency.retrieve 3 is under 4", "at least 4"),
+        ("retrieve = 80", "retrieve = 3", "concurrency.retrieve 3 is under 4", "at least 4"),
         ("chunks = 500_000", "chunks = 1_000_000", "29 questions per second", "more data_nodes"),
-        ("volume_gib = 100", "volume_gib = 5", "take 6 GiB per node", "raise volume_gib"),
+        ("volume_gib = 100", "volume_gib = 10", "take 8 GiB per node", "raise volume_gib"),
         ('like = "staging"', 'like = "staging"\nmax_timeout_s = 28', "the execution", "most 25"),
         ('like = "staging"', 'like = "staging"\ncold_start_s = 25', "the execution", "at most"),
         ("health = 5", "helth = 5", "concurrency names no function", "helth"),
@@ -83,7 +83,7 @@ def test_an_own_file_needs_no_change_of_the_product(tmp_path: Path) -> None:
     )
     assert done.returncode == 1
     assert "anna cannot be deployed" in done.stderr
-    assert "account '1234' is not twelve digits" in done.stderr
+    assert "account '1234' should be twelve digits" in done.stderr
     assert infra_run("-m", "infra.app", "anna", "--sources", ENVIRONMENTS=str(tmp_path)).returncode
 
 

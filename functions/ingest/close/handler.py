@@ -28,7 +28,10 @@ def build(wiring: Wiring) -> Handler:
         task, left = IngestTask.model_validate(event), TaskTime.of(context)
         if task.stage == "store":
             return store(task, objects, stores, resolvers, left, most)
-        return close(task, objects, stores, left)
+        closed = close(task, objects, stores, left)
+        if kept_back := closed.get("kept_back_count"):
+            wiring.telemetry.count("ingest_kept_back_total", kept_back)
+        return closed
 
     return handler
 

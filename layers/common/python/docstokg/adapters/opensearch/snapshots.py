@@ -64,9 +64,7 @@ class Snapshots:
         again) and `age_days` of the newest complete one (`days` without). Nothing starts while a
         load or a snapshot is open. `now`: epoch seconds.
         """
-        states = {
-            name: state for name, state in self._states().items() if name.startswith(DAILY)
-        }
+        states = {name: state for name, state in self._states().items() if name.startswith(DAILY)}
         today = f"{DAILY}{time.strftime('%Y-%m-%d', time.gmtime(now))}"
         complete = sorted(name for name, state in states.items() if state == "SUCCESS")
         failed = sorted(states.keys() - set(complete) - _running(states))

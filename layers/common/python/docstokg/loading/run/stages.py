@@ -256,6 +256,7 @@ class _Resolution:
             "loaded": self.files - len(self.paths) if run.posted else documents,
             "removed": len(gone),
             "kept_back": report.kept_back[:MOST_NAMED],
+            "kept_back_count": len(report.kept_back),
             "warnings": report.warnings,
             "rejected_count": self.rejects.count,
             "rejected": self._rejected(),
@@ -442,7 +443,7 @@ def close(
         _clear(run, objects)
         give_back(run, objects)
     end_turns(run, stores.index_writer)
-    return {"done": True, "loaded": report["loaded"], "removed": report["removed"]}
+    return {"done": True, **{key: report[key] for key in ("loaded", "removed", "kept_back_count")}}
 
 
 def _clear(run: IngestRun, objects: ObjectStore) -> None:
