@@ -1,6 +1,6 @@
 # Every target is one line; `make help` lists them. Nothing needs an account or Docker.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check serve services services-stop lock openapi settings-page page-words resources-page synth sam-validate package promote prune smoke account-check index-job bench-load soak clean bench-load-rate bench-one-change bench-verbosity
+.PHONY: help demo test test-all check serve services services-stop lock openapi settings-page page-words resources-page synth sam-validate package promote prune smoke index-job bench-load soak clean bench-load-rate bench-one-change bench-verbosity
 # Local use needs few packages; EXTRAS=llm,aws, another store or a remote model adds more.
 WANTED := $(EXTRAS) $(if $(INDEX)$(DOCSTOKG_INDEX_URL),opensearch aws) $(if $(GRAPH)$(DOCSTOKG_GRAPH_URL),neo4j) \
   $(if $(DOCSTOKG_LLM_BASE_URL)$(DOCSTOKG_LLM_API_KEY)$(DOCSTOKG_OPENAI_API_KEY)$(DOCSTOKG_ANTHROPIC_API_KEY),llm)
@@ -116,10 +116,6 @@ destroy: ## delete both stacks of ENV and the resources that block their deletio
 smoke: ## ask, load, delete and trigger one alarm (URL=, ENV= for a deployed environment)
 	$(if $(URL),,$(error URL is required: make smoke URL=https://... ENV=dev))
 	@scripts/setup requirements.lock && .venv/bin/python -m infra.smoke --url $(URL) $(if $(filter-out file,$(origin ENV)),--env $(ENV))
-
-account-check: ## ask 200 questions in an account and print starts and restores per function (URL=, ENV=)
-	$(if $(URL),,$(error URL is required: make account-check URL=https://... ENV=dev))
-	@scripts/setup requirements.lock && .venv/bin/python -m infra.account_check --url $(URL) --env $(ENV)
 
 index-job: ## run a job on an OpenSearch index (JOB="register --bucket B --role R", "snapshot N", "restore N", "resize")
 	@scripts/setup requirements.lock && .venv/bin/python -m docstokg_local.cli.index_jobs $(JOB)

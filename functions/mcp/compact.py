@@ -5,6 +5,7 @@ from typing import Any
 
 from docstokg.contracts import Json
 from docstokg.contracts.response import CO_MENTIONED
+from docstokg.domain.answer.grounding import proof
 
 # Uncited passages shown in addition to the cited ones.
 UNCITED_SHOWN = 2
@@ -41,7 +42,7 @@ def compact_answer(document: Json, _: Json) -> Json:
             confidence_level=answer and document["confidence_level"],
             doubtful=grounding and _doubtful(answer, grounding),
         ),
-        **({"grounded": grounding["grounded"]} if grounding else {}),
+        **({"grounded": grounding["grounded"], "proof": proof(grounding)} if grounding else {}),
         "citations": _citations(sorted(shown, key=lambda c: int(c["rank"])), shown),
         **_said(more=len(citations) - len(shown)),
         **_graph(document),

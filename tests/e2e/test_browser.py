@@ -72,7 +72,7 @@ def test_an_answer_leads_to_its_span_its_graph_and_its_command(page: Page, tmp_p
     ask(page, QUESTION)
     answer = page.locator("#answer").inner_text()
     assert "[1]" in answer
-    assert "grounded" in page.locator("#confidence").inner_text()
+    assert "quoted from [" in page.locator("#confidence").inner_text()
     light_a_span(page)
     lit = page.locator("#passage mark").first.inner_text()
     assert lit and lit in page.locator("#passage .text").inner_text()

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from infra.account_check import ask, reported, table
 from infra.smoke import Service, Wrong, alarms_reach_the_topic, service_of, smoke
 from tests.infra.conftest import ROOT, stubbed
 from tests.loopback import Loopback
@@ -81,18 +80,6 @@ def test_an_alarm_counts_when_its_history_says_it_spoke(summary: str, right: boo
         else:
             with pytest.raises(Wrong, match="SNS:Publish"):
                 alarms_reach_the_topic("dev", client)
-
-
-def test_the_check_of_an_account_asks_and_reads_starts_from_the_logs() -> None:
-    with contextlib.closing(Loopback(lambda *_: (200, {"citations": []}))) as server:
-        assert len(ask(Service(server.url), "default", 3, 0.0)) == 3
-    row = {"@log": "1:docstokg-dev-FunctionsRetrieveLogs", "calls": "200", "restore_ms": "310.5"}
-    found = [[{"field": name, "value": value} for name, value in row.items()]]
-    with stubbed("logs") as logs:
-        logs.stub.add_response("start_query", {"queryId": "q"})
-        logs.stub.add_response("get_query_results", {"status": "Complete", "results": found})
-        rows = reported(logs, ["docstokg-dev-FunctionsRetrieveLogs"], 0.0)
-    assert "| 1:docstokg-dev-FunctionsRetrieveLogs | 200 |  |  |  | 310.5 |  |" in table(rows)
 
 
 def test_a_token_is_minted_by_client_credentials(monkeypatch: pytest.MonkeyPatch) -> None:

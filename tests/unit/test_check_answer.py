@@ -180,7 +180,8 @@ def test_a_free_sentence_is_unverified_and_shows_what_no_source_contains() -> No
     assert sentence.reasons == ("name_not_in_source",)
     assert sentence.span is not None
     assert result.grounding.grounded is None
-    assert result.warnings == ()
+    assert result.grounding.basis is None
+    assert result.warnings == ("No cited source contains: Hippocrates (sentence 1).",)
 
 
 @pytest.mark.parametrize(

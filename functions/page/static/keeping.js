@@ -11,7 +11,7 @@ export function inactive(text) {
 
 export function markdownOf(response, address) {
   const place = (one) => [one.document_name ?? one.doc_id, one.section, one.page ? `page ${one.page}` : null].filter(Boolean).join(", ");
-  const told = response.grounding ? [`Confidence ${response.confidence.toFixed(2)} (${response.confidence_level}), ${groundedIn(response.grounding)}.`, ""] : [];
+  const told = response.grounding ? [`Confidence ${response.confidence.toFixed(2)} (${response.confidence_level}), ${proof(response.grounding)}.`, ""] : [];
   const sources = response.citations.map((one) => {
     const quoted = inactive(one.snippet).split("\n").map((line) => `> ${line}`).join("\n");
     return `**[${one.rank}] ${inactive(place(one))}** ${address}${linkTo(response.metadata.namespace, one)}\n\n${quoted}\n`;
@@ -19,11 +19,14 @@ export function markdownOf(response, address) {
   return [`# ${inactive(response.query)}`, "", inactive(response.answer) || "No answer was written.", "", ...told, "## Sources", "", ...sources].join("\n");
 }
 
-// Whether an answer is grounded, or how many of its sentences are verified.
-export function groundedIn(grounding) {
-  if (grounding.grounded !== null) return grounding.grounded ? "grounded" : "not grounded";
-  const factual = grounding.sentences.filter((one) => !one.reasons.includes("no_claim"));
-  return `${factual.filter((one) => one.verdict === "supported").length} of ${factual.length} sentences verified`;
+// Where the sentences of an answer stand, or how many of them are proven; as `domain.answer.grounding.proof`.
+export function proof({ sentences, basis }) {
+  const factual = sentences.filter((one) => !one.reasons.includes("no_claim"));
+  const supported = factual.filter((one) => one.verdict === "supported");
+  const ranks = [...new Set(supported.flatMap((one) => one.proven))].sort((a, b) => a - b);
+  const words = (basis === "quotation" ? "quoted" : "verified") + (ranks.length ? ` from ${ranks.map((rank) => `[${rank}]`).join(", ")}` : "");
+  if (supported.length && supported.length === factual.length) return words;
+  return `${supported.length} of ${factual.length} ${factual.length === 1 ? "sentence" : "sentences"} ${words}`;
 }
 
 export function save(name, type, text) {

@@ -4,7 +4,7 @@ import { drawGraph } from "./graph.js";
 import { curlOf } from "./curl.js";
 import { signIn } from "./sign-in.js";
 import { paper } from "./paper.js";
-import { groundedIn, inAddress, linkTo, markdownOf, remember, save } from "./keeping.js";
+import { inAddress, linkTo, markdownOf, proof, remember, save } from "./keeping.js";
 import { ended, everyDocument, loaded, picked, refusal } from "./library.js";
 import { REASONS, WHY } from "./words.js";
 
@@ -329,7 +329,7 @@ function showAnswer(response) {
   if (response.grounding) {
     $("confidence").append(
       element("strong", { class: `level ${response.confidence_level}` }, `Confidence ${response.confidence.toFixed(2)} (${response.confidence_level})`),
-      `, ${groundedIn(response.grounding)}, ${Math.round(response.grounding.coverage * 100)} % of the sentences have a source.`);
+      `, ${proof(response.grounding)}.`);
   }
   $("warnings").replaceChildren(...response.warnings.map((one) => element("li", {}, one)));
 }

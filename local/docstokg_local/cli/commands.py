@@ -10,7 +10,6 @@ from typing import Annotated
 import typer
 
 from docstokg.errors import LoadError, Misconfigured
-from docstokg_local.cli.drift import drift
 from docstokg_local.cli.entities import entities
 from docstokg_local.cli.exit_codes import DONE, NOT_GOOD, NOT_VERIFIED, leave, run
 from docstokg_local.cli.options import (
@@ -463,7 +462,6 @@ def verify(
 
 
 app.command("receipt-key")(receipt_key)
-app.command()(drift)
 app.command("why-not")(why_not)
 app.add_typer(entities, name="entities")
 

@@ -26,11 +26,12 @@ from rich.segment import Segment
 from rich.text import Text
 
 from docstokg.contracts import Json
+from docstokg.domain.answer.grounding import proof
 from docstokg.domain.answer.notices import SYNTHESIS_UNAVAILABLE
 from docstokg.loading.context import LoadReport
 from docstokg.loading.read.rejects import RejectLog, harmless
 from docstokg_local.cli.printing import counted, printable, printable_json, say
-from docstokg_local.cli.reasons import in_words, summary
+from docstokg_local.cli.reasons import in_words
 
 STEPS = (
     ("validation", "validate"),
@@ -303,7 +304,7 @@ def _show_written(out: Console, response: Json) -> None:
     grounding = response.get("grounding")
     if grounding:
         line = f"confidence {response['confidence']:.2f} ({response['confidence_level']})"
-        line += f", coverage {grounding['coverage']:.2f}, {summary(grounding)}"
+        line += f", coverage {grounding['coverage']:.2f}, {proof(grounding)}"
         out.print(line, style="dim")
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from docstokg.contracts.check import VERDICT_REASONS
+from docstokg.domain.answer.grounding import proof
 from docstokg.errors import LoadError
 from docstokg.wiring import Wiring
 from docstokg_functions.check import handler as check_step
@@ -13,7 +14,7 @@ from docstokg_local.cli.display import show_problem
 from docstokg_local.cli.options import text_file
 from docstokg_local.cli.printing import say
 from docstokg_local.cli.question import envelope_of
-from docstokg_local.cli.reasons import in_words, summary
+from docstokg_local.cli.reasons import in_words
 
 Body = dict[str, Any]
 
@@ -66,12 +67,12 @@ def show_check(text: str, status: int, body: Body) -> None:
         sentence_text = " ".join(text[sentence["start"] : sentence["end"]].split())
         reasons = "; ".join(VERDICT_REASONS.get(reason, reason) for reason in sentence["reasons"])
         why = f" ({reasons})" if reasons else ""
-        say(f"{sentence['verdict']:<12}{sentence['support']:.2f}  {sentence_text}{why}")
+        say(f"{sentence['verdict']:<12}  {sentence_text}{why}")
     for marker in grounding["invalid_citations"]:
-        say(f"{'invalid':<12}      {marker} refers to no given citation")
+        say(f"{'invalid':<12}  {marker} refers to no given citation")
     for issue in consistency["issues"] if consistency is not None else ():
-        say(f"{'issue':<12}      {issue['code']} at {issue['start']}: {issue['message']}")
-    line = f"coverage {grounding['coverage']:.2f}, {summary(grounding)}"
+        say(f"{'issue':<12}  {issue['code']} at {issue['start']}: {issue['message']}")
+    line = f"coverage {grounding['coverage']:.2f}, {proof(grounding)}"
     if consistency is not None:
         line += ", consistent" if consistency["ok"] else ", not consistent"
     say(line)

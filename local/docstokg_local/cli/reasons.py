@@ -1,23 +1,8 @@
 """Reasons and verdicts in words."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
-from docstokg.contracts.response import REASONS, RULES
-
-
-def summary(grounding: Mapping[str, Any]) -> str:
-    """Return in words whether an answer is grounded, or how many sentences are verified."""
-    factual = [one for one in grounding["sentences"] if "no_claim" not in one["reasons"]]
-    if grounding["grounded"]:
-        is_quoted = {one["decided_by"] for one in factual} == {RULES}
-        return "grounded: every sentence is a quotation" if is_quoted else "grounded"
-    if grounding["grounded"] is False:
-        return "not grounded"
-    supported = sum(one["verdict"] == "supported" for one in factual)
-    noun = "sentence" if len(factual) == 1 else "sentences"
-    return f"{supported} of {len(factual)} {noun} verified"
-
+from docstokg.contracts.response import REASONS
 
 _DOCTOR = "`docstokg doctor` shows unreachable parts"
 # Remedies by degraded reason; default `_DOCTOR`.

@@ -1,10 +1,9 @@
-"""`docstokg trace`: log lines or stored trace."""
+"""`docstokg trace`: log lines in AWS or stored trace."""
 
 import json
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 Line = dict[str, Any]
 # Fields that are not repeated at the end of a line.
-TOLD = ("level", "event", "time_ms", "request_id", "function")
+LEADING = ("level", "event", "time_ms", "request_id", "function")
 BAD = ("ERROR", "WARNING")
 FUNCTION = re.compile(r"Functions([A-Za-z]+?)Logs")
 READ_S = 20.0
@@ -31,7 +30,7 @@ def lines_of(texts: Iterable[tuple[str, str]], request_id: str) -> list[Line]:
 
     `texts`: function names and log lines.
     """
-    found = []
+    lines = []
     for function, text in texts:
         start = text.find("{")
         try:
@@ -39,36 +38,30 @@ def lines_of(texts: Iterable[tuple[str, str]], request_id: str) -> list[Line]:
         except ValueError:
             continue
         if isinstance(line, dict) and line.get("request_id") == request_id:
-            found.append({"function": function, **line})
-    return sorted(found, key=lambda line: line.get("time_ms", 0))
+            lines.append({"function": function, **line})
+    return sorted(lines, key=lambda line: line.get("time_ms", 0))
 
 
-def in_file(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield ("server", line) for each line of a server's log."""
-    with path.open(encoding="utf-8", errors="replace") as log:
-        yield from (("server", line) for line in log)
-
-
-def in_aws(clients: Clients, environment: str, request_id: str) -> Iterator[tuple[str, str]]:
+def aws_log_lines(clients: Clients, environment: str, request_id: str) -> Iterator[tuple[str, str]]:
     """Yield (function, log line) of an environment where a line contains a request id."""
     pages = clients("cloudformation").get_paginator("list_stack_resources")
     logs = clients("logs").get_paginator("filter_log_events")
     resources = pages.paginate(StackName=f"docstokg-{environment}")
     groups = "StackResourceSummaries[?ResourceType=='AWS::Logs::LogGroup']"
-    for one in resources.search(groups):
-        if (function := FUNCTION.match(one["LogicalResourceId"])) is not None:
-            group = one["PhysicalResourceId"]
-            said = logs.paginate(logGroupName=group, filterPattern=f'"{request_id}"')
-            yield from ((function[1], text) for text in said.search("events[].message"))
+    for resource in resources.search(groups):
+        if (function := FUNCTION.match(resource["LogicalResourceId"])) is not None:
+            group = resource["PhysicalResourceId"]
+            events = logs.paginate(logGroupName=group, filterPattern=f'"{request_id}"')
+            yield from ((function[1], text) for text in events.search("events[].message"))
 
 
-def told(lines: list[Line]) -> Iterator[str]:
-    """Yield the lines as text, then what to look at first; raise IndexError without lines."""
+def request_report(lines: list[Line]) -> Iterator[str]:
+    """Yield the lines as text, then the first fault; raise IndexError without lines."""
     begun = lines[0]["time_ms"]
     for line in lines:
-        rest = {name: value for name, value in line.items() if name not in TOLD and value}
+        details = {name: value for name, value in line.items() if name not in LEADING and value}
         after = line["time_ms"] - begun
-        fields = " ".join(f"{name}={json.dumps(value)}" for name, value in rest.items())
+        fields = " ".join(f"{name}={json.dumps(value)}" for name, value in details.items())
         yield f"{after:>6} ms  {line['function']:<12} {line['event']}  {fields}"
     bad = [line for line in lines if line.get("level") in BAD]
     request = next((line for line in lines if line["event"] == "request"), {})
@@ -83,7 +76,7 @@ def told(lines: list[Line]) -> Iterator[str]:
         yield "nothing went wrong in any logged step"
 
 
-def stored(trace: "TraceMessage") -> Iterator[str]:
+def trace_lines(trace: "TraceMessage") -> Iterator[str]:
     """Yield a stored trace as text: one line per chunk and entity."""
     at = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(trace.created_ms / 1000))
     yield f"{trace.request_id}, namespace {trace.namespace}, {at}"
@@ -101,29 +94,24 @@ def trace(
     environment: str = option(
         "--env", "Deployment, read with this shell's AWS credentials.", "ENV", default=""
     ),
-    log: Path | None = option("--log", "Log file of a server on this machine.", "FILE"),
     graph: bool = flag(
         "--graph", "Read the trace from the graph store (`--index`, or the settings)."
     ),
     index: Index = None,
 ) -> None:
-    """Show the log lines of one request and what to look at first.
+    """Show the log lines of one request in AWS and the first fault.
 
     `--graph` shows the stored trace: hash of the query, chunks with rank and score, entities and
     cited ranks. The exit code is 1 if the id is not found.
     """
-    if (log is not None) + bool(environment) + graph != 1:
-        raise typer.BadParameter("use one of --env ENV, --log FILE and --graph")
+    if bool(environment) == graph:
+        raise typer.BadParameter("use --env ENV or --graph")
     if graph:
-        found = wiring_of(index, None, log=False).trace_store().read(request_id, READ_S)
-        say("\n".join(stored(found)) if found else f"no stored trace of {request_id}")
-        raise typer.Exit(DONE if found else NOT_GOOD)
-    if log is not None:
-        texts = in_file(log)
-    else:
-        import boto3
+        message = wiring_of(index, None, log=False).trace_store().read(request_id, READ_S)
+        say("\n".join(trace_lines(message)) if message else f"no stored trace of {request_id}")
+        raise typer.Exit(DONE if message else NOT_GOOD)
+    import boto3
 
-        texts = in_aws(boto3.client, environment, request_id)
-    lines = lines_of(texts, request_id)
-    say("\n".join(told(lines)) if lines else f"no log line has the id {request_id}")
+    lines = lines_of(aws_log_lines(boto3.client, environment, request_id), request_id)
+    say("\n".join(request_report(lines)) if lines else f"no log line has the id {request_id}")
     raise typer.Exit(DONE if lines else NOT_GOOD)

@@ -25,8 +25,7 @@ from typing import Any
 import boto3
 
 from docstokg.adapters.aws.s3_objects import S3Objects
-from docstokg_local.cli.tracing import in_aws, lines_of
-from docstokg_local.cli.tracing import told as told_of
+from docstokg_local.cli.tracing import aws_log_lines, lines_of, request_report
 from infra.app import build, refuse_removals
 from infra.destroy import destroy
 from infra.package import BUILD, unbuilt
@@ -493,13 +492,13 @@ def without_a_vendor(run: Run) -> str:
 
 
 def traced(run: Run) -> str:
-    """What `docstokg trace` says of a search, by its id alone."""
+    """Return the last line of `docstokg trace` for a search."""
     _, question, _ = next(iter(corpus().values()))
     status, _ = run.ask("search", {"query": question, "top_k": 3})
     assert status == 200
-    lines = lines_of(in_aws(run.account.client, "dev", run.last), run.last)
+    lines = lines_of(aws_log_lines(run.account.client, "dev", run.last), run.last)
     assert lines and lines[-1]["event"] == "request", lines
-    return list(told_of(lines))[-1]
+    return list(request_report(lines))[-1]
 
 
 def metrics(run: Run, assembly: Path) -> str:

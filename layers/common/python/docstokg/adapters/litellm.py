@@ -1,6 +1,5 @@
 """Models through litellm."""
 
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -92,9 +91,6 @@ class LiteLlm:
 
     @cached_property
     def _vendor(self) -> Any:
-        # Without these, importing litellm fetches a price list and reads a .env file.
-        os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
-        os.environ.setdefault("LITELLM_MODE", "PRODUCTION")
         try:
             import litellm
         except ImportError as missing:

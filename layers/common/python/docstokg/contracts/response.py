@@ -57,6 +57,7 @@ OffsetBase = Literal["document", "chunk"]
 MatchType = Literal["direct_mention", "related_via"]
 Verdict = Literal["supported", "unsupported", "unverified", "uncited", "not_checked"]
 ConfidenceLevel = Literal["high", "medium", "low"]
+Basis = Literal["quotation", "verifier"]
 ConflictKind = Literal["superseded"]
 QueryUsedBy = Literal["as_sent", "rule", "model"]
 FusionMethod = Literal["minmax+MMR", "RRF+MMR", "minmax", "RRF"]
@@ -232,6 +233,8 @@ class SentenceVerdict(Contract):
     """end of the sentence in the answer, exclusive"""
     citations: tuple[int, ...] = ()
     """ranks that the sentence cites"""
+    proven: tuple[int, ...] = ()
+    """cited ranks whose passage contains the quotation, or the verifier's quote"""
     verdict: Verdict
     """supported: a quotation, or decided by the verifier; unsupported: decided by the verifier;
     unverified: cited, but undecided; uncited; not_checked"""
@@ -280,8 +283,11 @@ class Grounding(Contract):
     invalid_citations: tuple[str, ...] = ()
     """markers that refer to no passage"""
     grounded: bool | None
-    """true: every factual sentence is supported; false: one is unsupported or uncited, a marker is
-    invalid, coverage is below 0.7, or text was removed for safety; null: not verified"""
+    """true: every factual sentence is proven to stand in its sources, which does not mean that it
+    answers; false: one is unsupported or uncited, a marker is invalid, coverage is below 0.7, or
+    text was removed for safety; null: not verified"""
+    basis: Basis | None = None
+    """proof of the supported sentences: quotation only, or (also) the verifier; null: none"""
     checked_by: tuple[CheckedBy, ...] = ()
     """checks that were run"""
     sentences: tuple[SentenceVerdict, ...] = ()

@@ -59,11 +59,15 @@ class SearchResult(Page):
 
 
 class AnswerResult(SearchResult):
-    """Result of answer_with_citations; `more`: number of passages that are not shown."""
+    """Result of answer_with_citations; `proof`: where the sentences stand, in words.
+
+    `more`: number of passages that are not shown.
+    """
 
     answer: str
     confidence_level: str
     grounded: bool | None
+    proof: str
     doubtful: list[Json]
     more: int
 

@@ -20,7 +20,7 @@ from docstokg.contracts.state import Block
 from docstokg.domain.answer import citations as markers
 from docstokg.domain.answer import grounding, notices
 from docstokg.domain.answer.confidence import bounded, confidence, confidence_parts, level
-from docstokg.domain.answer.observations import observations
+from docstokg.domain.answer.observations import MISSING, Finding, observations
 from docstokg.domain.answer.quotation import find_statement
 from docstokg.domain.answer.statements import (
     Statement,
@@ -29,6 +29,7 @@ from docstokg.domain.answer.statements import (
     with_markers,
     without,
 )
+from docstokg.domain.text.sentences import Span as Part
 from docstokg.usecases.comparison import Comparison
 from docstokg.usecases.support import support_of
 from docstokg.usecases.verification import Asking, Claim, Decision
@@ -59,6 +60,12 @@ class _Judged(NamedTuple):
     statement: Statement
     verdict: SentenceVerdict
     support: Mapping[int, float]
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def counted(self) -> tuple[int, ...]:
+        """Ranks that count for confidence: the proven ones, else the cited ones."""
+        return self.verdict.proven or self.verdict.citations
 
 
 def check_answer(  # noqa: PLR0913 - each part of a check is given by name
@@ -89,43 +96,57 @@ def check_answer(  # noqa: PLR0913 - each part of a check is given by name
         return CheckedAnswer(answer=notices.ABSTENTION)
     # Confidence is part of the contract, so its vectors come first.
     similarity = compare.similarity(query, text) if compare is not None else None
-    judged = check.judged(statements(text))
+    sentences = check.judged(statements(text))
     warnings: list[str] = []
     if repair == "attribute":
-        text, judged = check.attributed(text, judged)
-    judged = check.verified(judged)
+        text, sentences = check.attributed(text, sentences)
+    sentences = check.verified(sentences)
     if repair == "drop":
-        whole, (text, judged) = text, check.repaired(text, judged)
-        warnings += [notices.DROPPED] * (text != whole)
+        complete, (text, sentences) = text, check.repaired(text, sentences)
+        warnings += [notices.DROPPED] * (text != complete)
         if not text.strip():
             return CheckedAnswer(answer=notices.ABSTENTION, warnings=tuple(warnings))
-    report = check.report(judged, checked.invalid)
+    report = check.report(sentences, checked.invalid)
     cited = markers.check_markers(text, check.by_rank).cited
+    missing = {
+        number: values
+        for number, sentence in enumerate(sentences, 1)
+        if (values := [value.text for value in sentence.findings if value.code in MISSING])
+    }
     if cited:
-        kinds = Counter(kind for one in report.sentences for kind in (one.verdict, *one.reasons))
+        kinds = Counter(
+            kind for verdict in report.sentences for kind in (verdict.verdict, *verdict.reasons)
+        )
         warnings += notices.statements_doubted(kinds)
+        warnings += notices.values_missing(missing)
+        warnings += notices.markers_unproven(report.sentences)
         if similarity is None:
             warnings.append(notices.NO_EMBEDDER)
     if checked.invalid or not cited:
         warnings.append(notices.CITATIONS_REMOVED if cited else notices.CITATIONS_UNAVAILABLE)
-    sources = {one.rank: one for one in citations}
+    sources = {citation.rank: citation for citation in citations}
+    factual = [sentence for sentence in sentences if sentence.statement.factual]
     documents = {
         sources[rank].doc_id if rank in sources else check.by_rank[rank].document_name
-        for rank in cited
+        for sentence in sentences
+        for rank in sentence.counted
     }
     scores = {
         rank: sources[rank].score if rank in sources else block.relevance / 10
         for rank, block in check.by_rank.items()
     }
     per_sentence = [
-        max((scores[rank] * value for rank, value in one.support.items()), default=0.0)
-        for one in judged
-        if one.statement.factual
+        max(
+            (scores[rank] * sentence.support.get(rank, 0.0) for rank in sentence.counted), default=0
+        )
+        for sentence in factual
     ]
     parts = confidence_parts(per_sentence, documents, similarity)
     verdicts = [verdict.verdict for verdict in report.sentences]
     value = confidence(parts, probability)
-    value = bounded(value, verdicts, invalid=bool(checked.invalid), cited=bool(cited))
+    value = bounded(
+        value, verdicts, invalid=bool(checked.invalid), cited=bool(cited), missing=bool(missing)
+    )
     return CheckedAnswer(
         answer=text,
         cited=cited,
@@ -145,9 +166,8 @@ def ground_text(
 ) -> Grounding:
     """Return the report on a text without changing it; invalid markers are only listed."""
     check = _Check({block.rank: block for block in blocks}, compare, verifier)
-    judged = check.verified(check.judged(statements(text)))
     invalid = markers.check_markers(text, check.by_rank).invalid
-    return check.report(judged, invalid)
+    return check.report(check.verified(check.judged(statements(text))), invalid)
 
 
 def ground_sentences(
@@ -161,20 +181,22 @@ def ground_sentences(
     `sources`: passages per factual sentence, in order; further sentences are `too_long`. A sentence
     cites the passage that it quotes, else the best supporting one.
     """
-    found = iter(sources)
-    given = []
+    sources_of = iter(sources)
+    marked = []
     for statement in statements(text):
-        own = next(found, None) if statement.factual else ()
-        unchecked = "too_long" if own is None else statement.unchecked
-        ranks = tuple(block.rank for block in own or ())
-        given.append(replace(statement, ranks=ranks, unchecked=unchecked))
-    check = _Check({block.rank: block for own in sources for block in own}, compare, verifier)
-    made = []
-    for judged in check.verified(check.judged(given)):
-        best = sorted(judged.support, key=lambda rank: -judged.support[rank])[:1]
-        verdict = judged.verdict.model_copy(update={"citations": tuple(best)})
-        made.append(judged._replace(verdict=verdict))
-    return check.report(made, ())
+        passages = next(sources_of, None) if statement.factual else ()
+        unchecked = "too_long" if passages is None else statement.unchecked
+        ranks = tuple(block.rank for block in passages or ())
+        marked.append(replace(statement, ranks=ranks, unchecked=unchecked))
+    by_rank = {block.rank: block for passages in sources for block in passages}
+    check = _Check(by_rank, compare, verifier)
+    cited = []
+    for sentence in check.verified(check.judged(marked)):
+        best = sorted(sentence.support, key=lambda rank: -sentence.support[rank])[:1]
+        proven = tuple(rank for rank in sentence.verdict.proven if rank in best)
+        update = {"citations": tuple(best), "proven": proven}
+        cited.append(sentence._replace(verdict=sentence.verdict.model_copy(update=update)))
+    return check.report(cited, ())
 
 
 @dataclass(slots=True)
@@ -185,53 +207,59 @@ class _Check:
     decisions: dict[tuple[str, tuple[int, ...]], Decision] = field(default_factory=dict)
     checked_by: tuple[CheckedBy, ...] = BY_RULES
 
-    def report(self, judged: Iterable[_Judged], invalid: Sequence[str]) -> Grounding:
-        verdicts = [one.verdict for one in judged]
+    def report(self, sentences: Iterable[_Judged], invalid: Sequence[str]) -> Grounding:
+        verdicts = [sentence.verdict for sentence in sentences]
         return grounding.report(verdicts, len(self.by_rank), invalid, self.checked_by)
 
-    def judged(self, given: Sequence[Statement]) -> list[_Judged]:
-        made = []
-        for statement in given:
+    def judged(self, sentences: Sequence[Statement]) -> list[_Judged]:
+        judged = []
+        for statement in sentences:
             is_late = self.compare is not None and self.compare.is_late and statement.factual
-            one = self._judge(replace(statement, unchecked="too_long") if is_late else statement)
-            made.append(self._decided(one))
-        return made
+            checked = replace(statement, unchecked="too_long") if is_late else statement
+            judged.append(self._decided(self._judge(checked)))
+        return judged
 
-    def verified(self, judged: list[_Judged]) -> list[_Judged]:
-        undecided = [one for one in judged if one.verdict.verdict == "unverified"]
+    def verified(self, sentences: list[_Judged]) -> list[_Judged]:
+        undecided = [judged for judged in sentences if judged.verdict.verdict == "unverified"]
         if self.verifier is None or not undecided:
-            return judged
+            return sentences
         claims = [
             Claim(
-                one.statement.claim,
-                tuple(self.by_rank[rank].text for rank in one.verdict.citations),
+                sentence.statement.claim,
+                tuple(self.by_rank[rank].text for rank in sentence.verdict.citations),
             )
-            for one in undecided
+            for sentence in undecided
         ]
-        made = self.verifier.ask(claims)
-        for one, decision in zip(undecided, made.decisions, strict=True):
+        verification = self.verifier.ask(claims)
+        for sentence, decision in zip(undecided, verification.decisions, strict=True):
             if decision is not None:
-                self.decisions[_key(one)] = decision
-        self.checked_by = (*BY_RULES, self.verifier.checked_by(made))
-        return [self._decided(one) for one in judged]
+                self.decisions[_key(sentence)] = decision
+        self.checked_by = (*BY_RULES, self.verifier.checked_by(verification))
+        return [self._decided(sentence) for sentence in sentences]
 
-    def _decided(self, judged: _Judged) -> _Judged:
-        own, decision = judged.verdict, self.decisions.get(_key(judged))
-        if self.verifier is None or decision is None or own.verdict != "unverified":
-            return judged
+    def _decided(self, sentence: _Judged) -> _Judged:
+        verdict, decision = sentence.verdict, self.decisions.get(_key(sentence))
+        if self.verifier is None or decision is None or verdict.verdict != "unverified":
+            return sentence
         update: dict[str, Any] = {"verdict": decision.verdict, "decided_by": self.verifier.name}
         if decision.reason is not None:
-            update["reasons"] = (*own.reasons, decision.reason)
-        for block in (self.by_rank[rank] for rank in own.citations):
-            if decision.quote is not None and (at := block.text.find(decision.quote)) >= 0:
-                span = _span(block, at, at + len(decision.quote))
-                update |= {"quote": decision.quote, "span": span}
-                break
-        return judged._replace(verdict=own.model_copy(update=update))
+            update["reasons"] = (*verdict.reasons, decision.reason)
+        places = {
+            rank: (block, at)
+            for rank in verdict.citations
+            for block in (self.by_rank[rank],)
+            if decision.quote is not None and (at := block.text.find(decision.quote)) >= 0
+        }
+        for block, at in list(places.values())[:1]:
+            span = _span(block, at, at + len(decision.quote or ""))
+            update |= {"quote": decision.quote, "span": span}
+        if decision.verdict == "supported":
+            update["proven"] = tuple(places) or verdict.citations
+        return sentence._replace(verdict=verdict.model_copy(update=update))
 
     def _judge(self, statement: Statement) -> _Judged:
         ranks = tuple(rank for rank in statement.ranks if rank in self.by_rank)
-        own = SentenceVerdict(
+        verdict = SentenceVerdict(
             start=statement.span.start,
             end=statement.span.end,
             citations=ranks,
@@ -241,79 +269,92 @@ class _Check:
         )
         if not statement.factual or not ranks:
             kind = "uncited" if statement.factual else "not_checked"
-            return _Judged(statement, own.model_copy(update={"verdict": kind}), {})
+            return _Judged(statement, verdict.model_copy(update={"verdict": kind}), {})
         cited = [self.by_rank[rank] for rank in ranks]
-        quoted = _quotation(statement, cited)
+        quoted = _quotations(statement, cited)
         blocks = cited[:_MOST_SCORED]
         scored = {
             block.rank: support_of(statement.claim, [block], self.compare)
             for block in blocks
-            if quoted is None or block.rank != quoted[0]
+            if block.rank not in quoted
         }
-        values = {rank: one.value for rank, one in scored.items()}
-        if quoted is not None:
-            rank, span, quote = quoted
-            update = {"verdict": "supported", "decided_by": RULES, "support": 1.0}
-            verdict = own.model_copy(update={**update, "quote": quote, "span": span})
-            return _Judged(statement, verdict, {**values, rank: 1.0})
+        values = {rank: support.value for rank, support in scored.items()}
+        if quoted:
+            rank, span = next(iter(quoted.items()))
+            block = self.by_rank[rank]
+            update = {
+                "verdict": "supported",
+                "decided_by": RULES,
+                "support": 1.0,
+                "proven": tuple(quoted),
+                "quote": block.text[span.start : span.end],
+                "span": _span(block, span.start, span.end),
+            }
+            verdict = verdict.model_copy(update=update)
+            return _Judged(statement, verdict, values | dict.fromkeys(quoted, 1.0))
         together = [support_of(statement.claim, blocks, self.compare)] if len(blocks) > 1 else []
-        best = max((*scored.values(), *together), key=lambda one: one.value)
-        seen = observations(statement.claim, [_with_header(block) for block in cited])
+        best = max((*scored.values(), *together), key=lambda support: support.value)
+        findings = observations(statement.claim, [_with_header(block) for block in cited])
+        codes = tuple(dict.fromkeys(finding.code for finding in findings))
         update = {"verdict": "unverified", "support": round(best.value, 4)}
-        verdict = own.model_copy(update={**update, "span": best.span, "reasons": seen})
-        return _Judged(statement, verdict, values)
+        verdict = verdict.model_copy(update={**update, "span": best.span, "reasons": codes})
+        return _Judged(statement, verdict, values, findings)
 
-    def attributed(self, text: str, judged: list[_Judged]) -> tuple[str, list[_Judged]]:
-        added = {
-            one.verdict.end: rank
-            for one in judged
-            if one.verdict.verdict == "uncited"
-            and (rank := self._source_of(one.statement)) is not None
-        }
+    def attributed(self, text: str, sentences: list[_Judged]) -> tuple[str, list[_Judged]]:
+        """Add missing markers, and replace those of quotations that cite other passages."""
+        added: dict[int, int] = {}
+        for sentence in sentences:
+            kind, statement = sentence.verdict.verdict, sentence.statement
+            rank = None
+            if kind == "uncited":
+                rank = self._source_of(statement)
+            elif kind == "unverified":
+                quoted = _quotations(statement, list(self.by_rank.values()))
+                rank = next(iter(quoted), None)
+            if rank is not None:
+                added[sentence.verdict.end] = rank
         if not added:
-            return text, judged
-        written = with_markers(text, added)
-        again = self.judged(statements(written))
-        if len(again) != len(judged):
-            return text, judged
-        for place, before in enumerate(judged):
+            return text, sentences
+        spans = [judged.statement.span for judged in sentences if judged.verdict.end in added]
+        marked = with_markers(text, added, spans)
+        repeated = self.judged(statements(marked))
+        if len(repeated) != len(sentences):
+            return text, sentences
+        for place, before in enumerate(sentences):
             if before.verdict.end in added:
-                now = again[place].verdict
-                reasons = {"reasons": (*now.reasons, "marker_added")}
-                again[place] = again[place]._replace(verdict=now.model_copy(update=reasons))
-        return written, again
+                verdict = repeated[place].verdict
+                reasons = {"reasons": (*verdict.reasons, "marker_added")}
+                changed = verdict.model_copy(update=reasons)
+                repeated[place] = repeated[place]._replace(verdict=changed)
+        return marked, repeated
 
     def _source_of(self, statement: Statement) -> int | None:
-        judged = self._judge(replace(statement, ranks=tuple(self.by_rank)))
-        ranked = sorted(judged.support.items(), key=lambda one: -one[1])
+        sentence = self._judge(replace(statement, ranks=tuple(self.by_rank)))
+        ranked = sorted(sentence.support.items(), key=lambda scored: -scored[1])
         if not ranked or ranked[0][1] < _LEAST_SUPPORT:
             return None
-        is_quoted = judged.verdict.verdict == "supported"
+        is_quoted = sentence.verdict.verdict == "supported"
         is_clear = len(ranked) == 1 or ranked[0][1] - ranked[1][1] >= _CLEARLY
         return ranked[0][0] if is_quoted or is_clear else None
 
-    def repaired(self, text: str, judged: list[_Judged]) -> tuple[str, list[_Judged]]:
+    def repaired(self, text: str, sentences: list[_Judged]) -> tuple[str, list[_Judged]]:
         for _ in range(_MOST_REPAIRS):
             bad = [
-                one.statement.span
-                for one in judged
-                if one.verdict.verdict in ("unsupported", "uncited")
+                sentence.statement.span
+                for sentence in sentences
+                if sentence.verdict.verdict in ("unsupported", "uncited")
             ]
             if not bad:
-                return text, judged
+                return text, sentences
             # Code without its fence is parsed as text, which may contain a sentence or marker.
             text = markers.check_markers(without(text, bad), self.by_rank).text
-            judged = self.judged(statements(text))
+            sentences = self.judged(statements(text))
         return "", []
 
 
-def _quotation(statement: Statement, blocks: Sequence[Block]) -> tuple[int, Span, str] | None:
-    for block in blocks:
-        found = find_statement(statement, block.text, block.sentences)
-        if found is not None:
-            span = _span(block, found.start, found.end)
-            return block.rank, span, block.text[found.start : found.end]
-    return None
+def _quotations(statement: Statement, blocks: Sequence[Block]) -> dict[int, Part]:
+    spans = {block.rank: find_statement(statement, block.text, block.sentences) for block in blocks}
+    return {rank: span for rank, span in spans.items() if span is not None}
 
 
 def _span(block: Block, start: int, end: int) -> Span:
@@ -321,8 +362,8 @@ def _span(block: Block, start: int, end: int) -> Span:
     return Span(uuid=block.uuid, char_start=base + start, char_end=base + end)
 
 
-def _key(judged: _Judged) -> tuple[str, tuple[int, ...]]:
-    return judged.statement.claim, judged.verdict.citations
+def _key(sentence: _Judged) -> tuple[str, tuple[int, ...]]:
+    return sentence.statement.claim, sentence.verdict.citations
 
 
 def _with_header(block: Block) -> str:

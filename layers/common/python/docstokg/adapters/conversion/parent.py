@@ -22,9 +22,6 @@ WALL_S = 600.0
 # Maximum scanned pages per file: 40 minutes on one core.
 MOST_SCANNED = 500
 
-# A fork would lose threads of libraries.
-ALONE = {"OPENBLAS_NUM_THREADS": "1", "ORT_DISABLE_TELEMETRY": "1"}
-
 KINDS = frozenset(get_args(BlockKind))
 
 
@@ -116,7 +113,7 @@ class ChildConverter:
                 [sys.executable, "-m", "docstokg.adapters.conversion.child", str(self._cpu_s)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                env={"PYTHONPATH": paths, "PATH": os.defpath, "LANG": "C.UTF-8", **ALONE},
+                env={"PYTHONPATH": paths, "PATH": os.defpath, "LANG": "C.UTF-8"},
             )
             weakref.finalize(self, _end, self._process)
         return self._process

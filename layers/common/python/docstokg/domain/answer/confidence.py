@@ -44,15 +44,17 @@ def confidence(parts: ConfidenceParts, probability: float | None) -> float:
     return round(FORMULA * formula + (1 - FORMULA) * probability, 4)
 
 
-def bounded(value: float, verdicts: Sequence[Verdict], *, invalid: bool, cited: bool) -> float:
+def bounded(
+    value: float, verdicts: Sequence[Verdict], *, invalid: bool, cited: bool, missing: bool = False
+) -> float:
     """Return `value` capped by the check results.
 
-    Ceilings: 0.45 with an unsupported sentence, 0.49 with an invalid marker, 0.5 without a valid
-    marker.
+    Ceilings: 0.45 with an unsupported sentence, 0.49 with an invalid marker or (`missing`) a value
+    that no cited source contains, 0.5 without a valid marker.
     """
     ceilings = (
         (CEILING_WITH_UNSUPPORTED, "unsupported" in verdicts),
-        (CEILING_WITH_INVALID_CITATIONS, invalid),
+        (CEILING_WITH_INVALID_CITATIONS, invalid or missing),
         (CEILING_UNCITED, not cited),
     )
     return min([value, *(ceiling for ceiling, holds in ceilings if holds)])

@@ -1,37 +1,50 @@
 """Grounding report."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
-from docstokg.contracts.response import CheckedBy, Grounding, SentenceVerdict
+from docstokg.contracts.response import RULES, Basis, CheckedBy, Grounding, SentenceVerdict
 
 MIN_COVERAGE = 0.7
 
 
 def report(
     verdicts: Sequence[SentenceVerdict],
-    given: int,
+    total: int,
     invalid: Sequence[str],
     checked_by: tuple[CheckedBy, ...],
 ) -> Grounding:
     """Return the report on the verdicts of all statements.
 
     coverage = factual sentences with a valid marker / factual sentences (1 without any);
-    context_coverage = ranks cited / ranks given (0 without any). `invalid`: unusable markers.
+    context_coverage = ranks cited / `total` (0 without any). `invalid`: unusable markers.
     """
-    factual = [one for one in verdicts if one.reasons != ("no_claim",)]
-    marked = sum(bool(one.citations) for one in factual)
-    cited = len({rank for one in verdicts for rank in one.citations})
+    factual = _factual(verdicts)
+    marked = sum(bool(verdict.citations) for verdict in factual)
+    cited = len({rank for verdict in verdicts for rank in verdict.citations})
     coverage = round(marked / len(factual) if factual else 1.0, 4)
     return Grounding(
         coverage=coverage,
-        context_coverage=round(cited / given, 4) if given else 0.0,
+        context_coverage=round(cited / total, 4) if total else 0.0,
         cited_count=cited,
-        total_citations=given,
+        total_citations=total,
         invalid_citations=tuple(invalid),
+        basis=_basis(factual),
         grounded=is_grounded(factual, coverage, invalid),
         checked_by=checked_by,
         sentences=tuple(verdicts),
     )
+
+
+def _factual(verdicts: Sequence[SentenceVerdict]) -> list[SentenceVerdict]:
+    return [verdict for verdict in verdicts if verdict.reasons != ("no_claim",)]
+
+
+def _basis(factual: Sequence[SentenceVerdict]) -> Basis | None:
+    checks = {verdict.decided_by for verdict in factual if verdict.verdict == "supported"}
+    if not checks:
+        return None
+    return "quotation" if checks == {RULES} else "verifier"
 
 
 def is_grounded(
@@ -39,16 +52,34 @@ def is_grounded(
 ) -> bool | None:
     """Return True if all factual sentences, at least one, are supported; False on a failed check.
 
-    Else None. Failed checks: an unsupported or uncited sentence, an invalid marker, or coverage
-    below 0.7.
+    Else None, also while a supported sentence cites a passage that was not proven to state it.
+    Failed checks: an unsupported or uncited sentence, an invalid marker, or coverage below 0.7.
     """
-    kinds = {one.verdict for one in factual}
+    kinds = {verdict.verdict for verdict in factual}
     if invalid or coverage < MIN_COVERAGE or kinds & {"unsupported", "uncited"}:
         return False
-    return True if kinds == {"supported"} else None
+    is_proven = all(set(verdict.citations) <= set(verdict.proven) for verdict in factual)
+    return True if kinds == {"supported"} and is_proven else None
 
 
-def verified(sentences: Sequence[SentenceVerdict]) -> tuple[int, int]:
+def verified(verdicts: Sequence[SentenceVerdict]) -> tuple[int, int]:
     """Return the number of supported factual sentences and of all factual sentences."""
-    factual = [one for one in sentences if one.reasons != ("no_claim",)]
-    return sum(one.verdict == "supported" for one in factual), len(factual)
+    factual = _factual(verdicts)
+    return sum(verdict.verdict == "supported" for verdict in factual), len(factual)
+
+
+def proof(grounding: Mapping[str, Any]) -> str:
+    """Return in words where the sentences of a report (JSON) stand, or how many are proven.
+
+    "quoted from [1]", "verified from [1], [3]", "1 of 3 sentences quoted from [2]".
+    """
+    factual = [each for each in grounding["sentences"] if "no_claim" not in each["reasons"]]
+    supported = [sentence for sentence in factual if sentence["verdict"] == "supported"]
+    ranks = sorted({rank for sentence in supported for rank in sentence["proven"]})
+    words = "quoted" if grounding["basis"] == "quotation" else "verified"
+    if ranks:
+        words += f" from {', '.join(f'[{rank}]' for rank in ranks)}"
+    if supported and len(supported) == len(factual):
+        return words
+    noun = "sentence" if len(factual) == 1 else "sentences"
+    return f"{len(supported)} of {len(factual)} {noun} {words}"

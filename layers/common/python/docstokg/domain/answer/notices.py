@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from docstokg.contracts.response import SentenceVerdict
+
 ABSTENTION = "I don't have information about that in the available documents."
 SYNTHESIS_UNAVAILABLE = "Answer synthesis temporarily unavailable. Showing search results only."
 CITATIONS_UNAVAILABLE = (
@@ -64,6 +66,28 @@ def statements_doubted(counts: Mapping[str, int]) -> list[str]:
         for kind, way in _DOUBTS.items()
         if (count := counts.get(kind, 0))
     ]
+
+
+def values_missing(missing: Mapping[int, Sequence[str]]) -> list[str]:
+    """Return a warning that lists values that no cited source contains, by sentence number."""
+    if not missing:
+        return []
+    parts = [f"{listed(values)} (sentence {number})" for number, values in missing.items()]
+    return [f"No cited source contains: {'; '.join(parts)}."]
+
+
+def markers_unproven(verdicts: Iterable[SentenceVerdict]) -> list[str]:
+    """Return a warning per proven sentence that lists its cited ranks without proof, if any."""
+    return [
+        f"Sentence {number} is in {_ranks(verdict.proven)}, but was not found in {_ranks(others)}."
+        for number, verdict in enumerate(verdicts, 1)
+        if verdict.proven
+        and (others := [rank for rank in verdict.citations if rank not in verdict.proven])
+    ]
+
+
+def _ranks(ranks: Iterable[int]) -> str:
+    return ", ".join(f"[{rank}]" for rank in ranks)
 
 
 def is_abstention(answer: str) -> bool:

@@ -1,58 +1,95 @@
 """Facts about claims."""
 
 import re
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
 
 from docstokg.domain.answer.consistency import label_beside, mentions
-from docstokg.domain.text.folding import variant
-from docstokg.domain.text.numbers import numbers, stated_numbers
+from docstokg.domain.text.everyday import is_everyday
+from docstokg.domain.text.folding import singular, variant
+from docstokg.domain.text.values import is_stated, unstated, values
 from docstokg.domain.text.wording import ids, names
 from docstokg.domain.text.words import FOREIGN, WORD, english_share, normalise
 
 Observation = Literal[
     "number_not_in_source", "name_not_in_source", "id_not_in_source", "id_label_mismatch"
 ]
+MISSING = frozenset(("number_not_in_source", "name_not_in_source", "id_not_in_source"))
 _JOINT = re.compile(r"[-/+]")
 _PARTS = re.compile(r"[^\W\d_]{3,}")
+_TOKEN = re.compile(r"[^\W\d_]\w*(?:[-/+]\w+)*")
+_CAPITALISED = re.compile(r"\b[A-Z]\w*(?:\s+(?:(?:of|for|and|the|in)\s+)*[A-Z]\w*)+")
+# "118 000"
+_SPACED = re.compile(r"(?<![\d.,])(\d{1,3}) (?=\d{3}(?!\d))")
+_UNIT = re.compile(r"[a-z]{1,2}[23]")
 
 
-def observations(claim: str, sources: Sequence[str]) -> tuple[Observation, ...]:
-    """Return codes for the numbers, names, ids and labels of a claim that no source has.
+class Finding(NamedTuple):
+    """A value of a claim that its sources lack or label otherwise."""
 
-    In the order of the type, each once. `sources`: the cited passages with titles; () without any.
-    Names are compared in English only.
+    code: Observation
+    text: str
+
+
+def observations(claim: str, sources: Sequence[str]) -> tuple[Finding, ...]:
+    """Return the numbers, names, ids and labels of a claim that no source has, each once.
+
+    In the order of the codes. `sources`: the cited passages with titles; () without any. Names are
+    compared in English only.
     """
     if not sources:
         return ()
-    text = "\n".join(sources)
-    found: list[Observation] = []
-    if numbers(claim) - stated_numbers(text):
-        found.append("number_not_in_source")
-    own_ids = ids(claim)
-    if _is_english(claim) and any(
-        not _contains(name, claim, normalise(text))
-        for name in names(claim)
-        if name.upper() not in own_ids
-    ):
-        found.append("name_not_in_source")
-    if own_ids - ids(text):
-        found.append("id_not_in_source")
-    if any(not _is_labelled(mention, label, sources) for mention, label in _labels(claim)):
-        found.append("id_label_mismatch")
-    return tuple(found)
+    claim, text = (_SPACED.sub(r"\1", part) for part in (claim, "\n".join(sources)))
+    identifiers = ids(claim)
+    findings = [Finding("number_not_in_source", number) for number in unstated(claim, text)]
+    if _is_english(claim):
+        missing = (name for name in _names(claim, text) if name.upper() not in identifiers)
+        findings += [Finding("name_not_in_source", name) for name in missing]
+    findings += [Finding("id_not_in_source", each) for each in sorted(identifiers - ids(text))]
+    findings += [
+        Finding("id_label_mismatch", label)
+        for mention, label in _labels(claim)
+        if not _is_labelled(mention, label, sources)
+    ]
+    return tuple(dict.fromkeys(findings))
+
+
+def _names(claim: str, text: str) -> Iterator[str]:
+    tokens = list(_TOKEN.finditer(claim))
+    known = names(claim)
+    # A capitalised first word is a name if a capitalised word follows: "Nora Lind signs".
+    leading = " ".join(token[0] for token in tokens[:2]).istitle() and len(tokens) > 1
+    words = frozenset(WORD.findall(normalise(text)))
+    common = frozenset(filter(str.islower, _PARTS.findall(claim)))
+    runs = _CAPITALISED.findall(text)
+    initials = " ".join("".join(filter(str.isupper, run)) for run in runs)
+    for place, token in enumerate(tokens):
+        name = token[0]
+        folded = normalise(name)
+        is_first = place == 0 and leading and not is_everyday(folded)
+        if folded not in known and not is_first:
+            continue
+        is_month = any(one.kind == "day" and is_stated(one, values(text)) for one in values(name))
+        if is_month or _UNIT.fullmatch(name):
+            continue
+        if name.isupper() and name in initials:  # an abbreviation of a name in the source
+            continue
+        parts = (part for part in _JOINT.split(folded) if part)
+        if not all(part in common or _is_in(part, words) for part in parts):
+            yield name
+
+
+def _is_in(name: str, words: frozenset[str]) -> bool:
+    forms = {name, singular(name), f"{name}s"}
+    # "Norwegian" and "Norway" are different words, "German" and "Germany" one name.
+    return not forms.isdisjoint(words) or (
+        len(name) > 3 and any(word.startswith(name) for word in words)
+    )
 
 
 def _is_english(text: str) -> bool:
     words = [word.casefold() for word in WORD.findall(text)]
     return english_share(words) * len(words) >= sum(word in FOREIGN for word in words)
-
-
-def _contains(name: str, claim: str, folded: str) -> bool:
-    common = frozenset(filter(str.islower, _PARTS.findall(claim)))
-    return name in folded or all(
-        part in folded or part in common for part in _JOINT.split(name) if part
-    )
 
 
 def _labels(text: str) -> list[tuple[str, str]]:
@@ -66,10 +103,10 @@ def _labels(text: str) -> list[tuple[str, str]]:
 def _is_labelled(identifier: str, label: str, sources: Sequence[str]) -> bool:
     words = variant(label).split()
     ends = [f" {' '.join(words[at:])} " for at in range(len(words))]
-    own = [text for text in sources if identifier.casefold() in text.casefold()]
-    given = [
-        variant(one)
-        for text in own
-        for one in [given for other, given in _labels(text) if other == identifier] or [text]
+    naming = [text for text in sources if identifier.casefold() in text.casefold()]
+    stated = [
+        variant(each)
+        for text in naming
+        for each in [label for other, label in _labels(text) if other == identifier] or [text]
     ]
-    return not own or any(end in f" {one} " for end in ends for one in given)
+    return not naming or any(end in f" {each} " for end in ends for each in stated)

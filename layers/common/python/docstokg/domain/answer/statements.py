@@ -9,6 +9,7 @@ from docstokg.domain.answer.citations import (
     code_ranges,
     find_markers,
     ranks_within,
+    strip_markers,
 )
 from docstokg.domain.answer.notices import is_abstention
 from docstokg.domain.answer.parts import Part, parts
@@ -136,14 +137,20 @@ def has_content(answer: str) -> bool:
     )
 
 
-def with_markers(text: str, ranks: Mapping[int, int]) -> str:
-    """Insert markers before final stops; `ranks` maps the end of a sentence to a rank."""
+def with_markers(text: str, ranks: Mapping[int, int], spans: Collection[Span] = ()) -> str:
+    """Insert markers before final stops; `ranks` maps the end of a sentence to a rank.
+
+    Markers within `spans`, whose ends are in `ranks`, are removed.
+    """
     pieces: list[str] = []
     at = 0
+    starts = {span.end: span.start for span in spans}
     for end in sorted(ranks):
-        body = text[at:end].rstrip()
+        start = starts.get(end, end)
+        body = (text[at:start] + strip_markers(text[start:end])).rstrip()
         stop = len(body.rstrip(".!?\u2026\u3002"))
-        pieces.append(f"{body[:stop]} [{ranks[end]}]{body[stop:]}{text[at + len(body) : end]}")
+        space = text[len(text[:end].rstrip()) : end]
+        pieces.append(f"{body[:stop]} [{ranks[end]}]{body[stop:]}{space}")
         at = end
     pieces.append(text[at:])
     return "".join(pieces)

@@ -1,0 +1,87 @@
+"""Each marker of a sentence is proven by its own passage."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from docstokg.contracts.state import Block
+from docstokg.domain.answer.grounding import proof
+from docstokg.domain.text.sentences import sentence_spans
+from docstokg.usecases.check_answer import CheckedAnswer, Repair, check_answer
+
+TOPICS: list[dict[str, Any]] = json.loads(
+    (Path(__file__).parents[1] / "workflow" / "cited_inventions.json").read_text("utf-8")
+)
+BLOCKS = [
+    Block(rank=rank, uuid=topic["name"], text=topic["text"], document_name=topic["name"],
+          relevance=8)
+    for rank, topic in enumerate(TOPICS, 1)
+]  # fmt: skip
+
+
+def sentences() -> list[tuple[int, str]]:
+    """Return forty sentences with the rank of their passage."""
+    chosen = []
+    for block in BLOCKS:
+        head = block.text.index("\n\n") + 2
+        body = block.text[head:]
+        found = [body[start:end] for start, end in sentence_spans(body)]
+        chosen += [(block.rank, text) for text in found]
+    return chosen[:40]
+
+
+SENTENCES = sentences()
+
+
+def check(text: str, repair: Repair = "report") -> CheckedAnswer:
+    return check_answer(text, BLOCKS, repair=repair)
+
+
+def marked(text: str, *ranks: int) -> str:
+    return f"{text.rstrip('.')} {''.join(f'[{rank}]' for rank in ranks)}."
+
+
+def others(rank: int, count: int) -> list[int]:
+    return [(rank + step) % len(BLOCKS) + 1 for step in range(count)]
+
+
+def test_only_the_quoted_rank_is_proven() -> None:
+    assert len(SENTENCES) == 40
+    for number, (rank, text) in enumerate(SENTENCES):
+        right = check(marked(text, rank))
+        mixed = check(marked(text, rank, *others(rank, 1 + number % 3)))
+        assert right.grounding is not None and mixed.grounding is not None
+        assert right.grounding.grounded is True and mixed.grounding.grounded is None
+        assert right.grounding.basis == mixed.grounding.basis == "quotation"
+        (sentence,) = mixed.grounding.sentences
+        assert (sentence.verdict, sentence.proven) == ("supported", (rank,))
+        assert any("was not found in" in warning for warning in mixed.warnings)
+        assert mixed.confidence <= right.confidence + 0.01
+
+
+def test_attribute_replaces_a_wrong_marker() -> None:
+    for rank, text in SENTENCES[::2]:
+        (wrong,) = others(rank, 1)
+        result = check(f"{marked(text, wrong)} Thank you.", "attribute")
+        assert marked(text, rank) in result.answer, result.answer
+        assert f"[{wrong}]" not in result.answer
+        assert result.grounding is not None
+        sentence = result.grounding.sentences[0]
+        assert (sentence.verdict, sentence.proven) == ("supported", (rank,))
+        assert "marker_added" in sentence.reasons
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (marked(SENTENCES[0][1], 1), "quoted from [1]"),
+        (f"{marked(SENTENCES[0][1], 1)} It never rains [2].", "1 of 2 sentences quoted from [1]"),
+        ("It never rains [2].", "0 of 1 sentence verified"),
+    ],
+)
+def test_proof_is_described_in_words(answer: str, words: str) -> None:
+    report = check(answer).grounding
+    assert report is not None
+    assert proof(report.model_dump()) == words
