@@ -16,6 +16,7 @@ from docstokg.domain import time_budget
 from infra.api import Api
 from infra.base import Stack
 from infra.functions import METRICS_NAMESPACE, Function
+from infra.specs import MOST_DEGRADED
 from infra.workflow import Workflow
 
 FIVE_MINUTES = cdk.Duration.minutes(5)  # the default period of CDK's metrics
@@ -188,7 +189,8 @@ class Observability(Construct):
         )
         doubted = share(of("rag_doubted_answers_total"), of("rag_requests_total"))
         for construct_id, metric, threshold, periods, say in (
-            ("Degraded", degraded, 5, 2, "More than 5 % of answers are degraded; see the reasons."),
+            ("Degraded", degraded, MOST_DEGRADED, 2,
+             f"More than {MOST_DEGRADED} % of answers are degraded; see the reasons."),
             ("Doubted", doubted, 20, 2, "Over a fifth of answers are not carried by sources."),
             ("CircuitOpen", of("circuit_open_total"), 0, 1,
              "A dependency failed repeatedly and is not called for now."),

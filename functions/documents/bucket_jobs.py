@@ -131,7 +131,7 @@ def _job(job_id: str, run: LoadRun, state: JobState, report: Mapping[str, Any]) 
     if kept_back := report.get("kept_back_count"):
         state = "needs_agreement"
         reason = (
-            f"{kept_back} deleted documents are kept, as they are over a fifth of the namespace; "
+            f"{kept_back} deleted documents are kept, as they are many of their namespace; "
             f'to remove them: make index-job JOB="agree {job_id}"'
         )
     if state == "failed" and not reason:
