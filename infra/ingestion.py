@@ -100,6 +100,9 @@ class Ingestion(Construct):
         age = observability.service("index_snapshot_age_days", "Maximum", minutes=60)
         say = "The index was not saved for two days: docs/operations.md, backup."
         observability.alarm("Unsaved", age, 1, 3, say, silence="bad")
+        due = observability.service("index_resize_due", "Maximum", minutes=60)
+        say = "Shards or replicas are not as configured: make index-job JOB=resize."
+        observability.alarm("ResizeDue", due, 0, 2, say)
         failed = observability.service("index_snapshots_failed", "Maximum", minutes=60)
         say = "A daily snapshot did not end whole, and is taken again: docs/operations.md, backup."
         observability.alarm("SnapshotFailed", failed, 0, 1, say)

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 
-from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.domain.time_budget import EXECUTION_S, LONGEST_DEADLINE_S, NETS
 from docstokg.errors import Misconfigured
 from infra.forms import misshapen
@@ -12,10 +11,10 @@ from infra.models import bedrock_models
 from infra.settings import ENVIRONMENTS, S3_LIST, S3_LIST_REGION, UNRESERVED, Environment
 from infra.sizing import (
     ANSWER,
-    FULL,
-    MODEL_S,
     concurrency,
+    disk_gib,
     gib_per_node,
+    model_seconds,
     questions_per_second,
     seconds,
 )
@@ -142,7 +141,10 @@ def _traffic(environment: Environment) -> Iterator[str]:
                 f"metering.{name}.daily_quota {plan.daily_quota} is used up in less than an hour "
                 f"at rate {plan.rate}: raise it to at least {hour}, or lower the rate"
             )
-    rate, model_s = sum(plan.rate for plan in environment.metering.values()), _model_s(environment)
+    rate, model_s = (
+        sum(plan.rate for plan in environment.metering.values()),
+        model_seconds(environment),
+    )
     for name in sorted(environment.concurrency.keys() & {*ANSWER, "authorize"}):
         if (reserved := environment.concurrency[name]) < (
             least := concurrency(name, rate, model_s)
@@ -188,10 +190,11 @@ def _index(environment: Environment) -> Iterator[str]:
             f"{able:.0f} questions per second, and metering grants {rate}: more data_nodes, a "
             "larger instance_type, or a lower rate"
         )
-    if (gib := gib_per_node(index)) > index.volume_gib * FULL:
+    if (least_gib := disk_gib(gib_per_node(index))) > index.volume_gib:
         yield (
-            f"index.chunks {index.chunks} take {gib:.0f} GiB per node, over {FULL:.0%} of "
-            f"volume_gib {index.volume_gib}: raise volume_gib or data_nodes"
+            f"index.chunks {index.chunks} take {gib_per_node(index):.0f} GiB per node, and with "
+            f"reserve and resize more than volume_gib {index.volume_gib}: raise volume_gib to at "
+            f"least {least_gib}, or data_nodes"
         )
 
 
@@ -213,16 +216,15 @@ def _times(environment: Environment) -> Iterator[str]:
         )
 
 
-def _model_s(environment: Environment) -> float:
-    return MODEL_S if set(environment.models) - {EXTRACTIVE} else 0.0
-
-
 def cautions(environment: Environment) -> list[str]:
     """Return warnings about a working configuration, one sentence each."""
     told = []
     if not environment.alarm_email:
         told.append("alarm_email is empty: alarms change colour and nobody is told")
-    rate, model_s = sum(plan.rate for plan in environment.metering.values()), _model_s(environment)
+    rate, model_s = (
+        sum(plan.rate for plan in environment.metering.values()),
+        model_seconds(environment),
+    )
     for name in ("stream", "mcp"):
         reserved = environment.concurrency.get(name)
         if reserved is not None and reserved < concurrency(name, rate, model_s):

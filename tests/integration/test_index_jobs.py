@@ -281,7 +281,9 @@ def test_a_resize_killed_twice_ends_in_the_same_and_no_question_fails(kept: Kept
     server = Server(shards=Shards(3, 0), **at)
     jobs = Snapshots(server, "kept")
     begun = time.monotonic()
+    assert jobs.resize_is_due()
     assert len(jobs.resize()) == 3
+    assert not jobs.resize_is_due()
     asking.end()
     print(f"{MANY} chunks resized in {time.monotonic() - begun:.0f} s, {asking.asked} questions")
     assert asking.wrong == [] and asking.asked > 20
@@ -293,6 +295,7 @@ def test_a_resize_killed_twice_ends_in_the_same_and_no_question_fails(kept: Kept
     assert scores(reader) == pytest.approx(scored)
     reader.close()
     # Only replicas differ: nothing is copied. And loading goes on.
+    assert Snapshots(Server(shards=Shards(3, 1), **at), "kept").resize_is_due()
     assert Snapshots(Server(shards=Shards(3, 1), **at), "kept").resize() == ()
     again = httpx.get(f"{kept.endpoint.url}/kept*/_settings", timeout=60).json()
     assert [one["settings"]["index"]["number_of_replicas"] for one in again.values()] == ["1"] * 3

@@ -21,7 +21,9 @@ def build(wiring: Wiring) -> Handler:
 
     def handler(event: Json, context: object) -> Json:
         if event.get("job") == SNAPSHOT:
-            kept = wiring.snapshots().keep_daily(time.time())
+            snapshots = wiring.snapshots()
+            wiring.telemetry.count("index_resize_due", int(snapshots.resize_is_due()))
+            kept = snapshots.keep_daily(time.time())
             wiring.telemetry.count("index_snapshot_age_days", kept["age_days"])
             wiring.telemetry.count("index_snapshots_failed", len(kept["failed"]))
             return kept

@@ -191,6 +191,20 @@ class Snapshots:
             self._call("DELETE", f"/{index}")
         return tuple(one["add"]["index"] for one in swap if "add" in one)
 
+    def resize_is_due(self) -> bool:
+        """Return whether an index has other shards or replicas than configured."""
+        shards = self._server.shards
+        wanted = {"number_of_shards": shards.primaries, "number_of_replicas": shards.replicas}
+        if shards.replicas is None:
+            del wanted["number_of_replicas"]
+        return any(
+            int(settings["settings"]["index"][name]) != number
+            for alias in self._kinds
+            if self._behind(alias)
+            for settings in self._call("GET", f"/{alias}/_settings").values()
+            for name, number in wanted.items()
+        )
+
     def _copied(self, alias: str, index: str, shards: Shards) -> str:
         stem = index if index == self._register else index.rpartition("-")[0]
         new = f"{stem}-{_stamp()}"
