@@ -26,6 +26,7 @@ from docstokg.domain.answer.notices import SYNTHESIS_UNAVAILABLE, is_abstention
 from docstokg.domain.budget import STATE_LIMIT_BYTES
 from docstokg.ports import ReceiptKeys, ResponseCache, SearchIndex, TraceSink
 from docstokg.usecases.answer_checks import Checks, check_generated
+from docstokg.usecases.chat_reply import COPIES, FAILED
 from docstokg.usecases.check_answer import CheckedAnswer
 from docstokg.usecases.problems import json_reply, problem_reply
 from docstokg.usecases.run import Run
@@ -115,7 +116,7 @@ def respond(  # noqa: PLR0913 - one parameter a port
     )
     reply, response = reply_within(
         response,
-        REPLY_LIMIT_BYTES,
+        REPLY_LIMIT_BYTES // (COPIES[plan.chat.route] if plan.chat is not None else 1),
         with_diagnostics=plan.diagnostics,
         sign=None if keys is None else keys.sign,
     )
@@ -170,10 +171,10 @@ def _checked(
 ) -> CheckedAnswer | None:
     if run.plan.synthesis is None:
         return None
-    if synthesis is None or synthesis.outcome == "failed":
+    if synthesis is None or synthesis.outcome in FAILED:
         run.warnings.append(SYNTHESIS_UNAVAILABLE)
     run.warnings.extend(synthesis.warnings if synthesis is not None else ())
-    if synthesis is None or synthesis.outcome in ("failed", "no_room"):
+    if synthesis is None or synthesis.outcome in (*FAILED, "no_room"):
         return None
     with run.telemetry.span("check_answer", request_id=run.request_id):
         comparison = checks.compare(run, run.left_s(*time_budget.CHECK_ANSWER))

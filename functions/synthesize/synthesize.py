@@ -10,6 +10,7 @@ from docstokg.domain import time_budget
 from docstokg.domain.answer import extractive, prompt, reply
 from docstokg.domain.answer.notices import (
     ABSTENTION,
+    BROKEN_OFF,
     CUT_SHORT,
     NOT_RELEVANT,
     is_abstention,
@@ -18,13 +19,22 @@ from docstokg.domain.answer.notices import (
 )
 from docstokg.domain.budget import tokens
 from docstokg.domain.time_budget import EXTRACT_S, LEAST_FALLBACK_S, LEAST_MODEL_S
-from docstokg.errors import DocsToKGError, QuotaExceeded, Timeout, WrongAnswer
+from docstokg.errors import (
+    DocsToKGError,
+    NotConfigured,
+    QuotaExceeded,
+    Timeout,
+    Unavailable,
+    WrongAnswer,
+)
 from docstokg.ports import LanguageModel
 from docstokg.usecases.run import Run
 
 FIRST_CALL_SHARE = 0.6
 # Maximum bytes of a reply, and per requested token: some servers ignore the token limit.
 LEAST_ANSWER_BYTES, BYTES_A_TOKEN = 4000, 8
+
+CUT_WARNINGS = {"length": CUT_SHORT, "time": CUT_SHORT, "broken": BROKEN_OFF}
 
 Told = Callable[[str], bool]
 # Usable share of a model's context: token counts are estimates and may be 10 % too low.
@@ -67,17 +77,20 @@ def synthesize(
             is_safe = relevant or is_abstention(completion.text)
             notes = (
                 *(() if is_safe or not has_text else (NOT_RELEVANT,)),
-                *((CUT_SHORT,) if completion.cut and has_text else ()),
+                *((CUT_WARNINGS[completion.cut],) if completion.cut and has_text else ()),
                 *(() if has_text else (no_room(chosen.max_tokens),)),
             )
             if completion.cut == "time":
                 run.mark_degraded("deadline_exceeded")
+            if completion.cut == "broken":
+                run.mark_degraded("llm_unavailable")
             return Synthesis(
                 outcome="answered" if has_text else "no_room",
                 answer=completion.text,
                 model=completion.model,
                 provider=completion.provider,
                 block_count=block_count,
+                is_incomplete=completion.cut == "broken",
                 tokens_in=completion.tokens_in,
                 tokens_out=completion.tokens_out,
                 cost_usd=completion.cost_usd,
@@ -85,8 +98,9 @@ def synthesize(
                 degraded=tuple(run.degraded),
                 warnings=(*_warnings(failures, model), *notes),
             )
+    is_unconfigured = failures and all(isinstance(error, NotConfigured) for error in failures)
     return Synthesis(
-        outcome="failed",
+        outcome="unconfigured" if is_unconfigured else "failed",
         model=chosen.model,
         took_ms=run.took_ms(),
         degraded=tuple(run.degraded),
@@ -168,6 +182,8 @@ def _completed(
         answer = ""
     elif completion.cut:
         answer = reply.finished(answer)
+    if not answer and completion.cut == "broken":
+        raise Unavailable(f"the reply of model {name} broke off")
     if not answer and completion.cut != "length":
         raise WrongAnswer(f"model {name} answered nothing")
     return completion.model_copy(update={"text": answer}), len(prompt.passages_within(blocks, room))

@@ -61,7 +61,7 @@ def test_the_delivered_settings_do_not_contradict_each_other() -> None:
             "chunks = 500_000",
             "chunks = 20_000_000",
             "take 240 GiB per node",
-            "volume_gib to at least 790",
+            "volume_gib to at least 780",
         ),
         ('like = "staging"', 'like = "staging"\nmax_timeout_s = 28', "the execution", "most 25"),
         ('like = "staging"', 'like = "staging"\ncold_start_s = 25', "the execution", "at most"),

@@ -8,8 +8,8 @@ import pytest
 from docstokg.loading.context import LoadOptions, Stores
 from docstokg.loading.pipeline import load
 from docstokg.loading.read.rejects import RejectLog
+from docstokg.loading.transfer.export_file import load_export
 from docstokg.loading.transfer.exporting import content_digest, export
-from docstokg.loading.transfer.importing import load_export
 from docstokg.wiring import Wiring
 from docstokg_local.loading.stores import stores_of
 from tests.builders import settings_at

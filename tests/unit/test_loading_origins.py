@@ -46,7 +46,7 @@ def folder(path: Path, **files: str) -> Path:
     return path
 
 
-def test_one_folder_does_not_replace_the_other(store: Store, tmp_path: Path):
+def test_second_folder_does_not_replace_the_first(store: Store, tmp_path: Path):
     one = folder(tmp_path / "a", README="The A rocket is blue.")
     two = folder(tmp_path / "b", README="The B rocket is red.")
     store.load(one)
@@ -60,7 +60,21 @@ def test_one_folder_does_not_replace_the_other(store: Store, tmp_path: Path):
     assert store.texts() == {"The B rocket is red."}
 
 
-def test_an_edited_file_of_the_same_folder_replaces(store: Store, tmp_path: Path):
+@pytest.mark.parametrize("owner_is_first", [True, False])
+def test_owner_of_a_shared_id_wins_in_any_order(
+    store: Store, tmp_path: Path, owner_is_first: bool
+) -> None:
+    owner = folder(tmp_path / "a", README="The rocket is blue.")
+    other = folder(tmp_path / "b", README="The rocket is red.")
+    store.load(owner)
+    folder(owner, README="The rocket is green.")
+    report = store.load(*((owner, other) if owner_is_first else (other, owner)))
+    assert store.texts() == {"The rocket is green."}
+    assert [Path(reject.file).parent for reject in store.rejects.first] == [other]
+    assert (report.types[".md"].rejected, report.types[".md"].chunks) == (1, 1)
+
+
+def test_edited_file_replaces_its_document(store: Store, tmp_path: Path):
     home = folder(tmp_path / "a", x="Blue.")
     store.load(home)
     store.load(folder(home, x="Red."))
@@ -89,7 +103,7 @@ def test_sync_ends_in_a_fresh_load(store: Store, tmp_path: Path):
 
 
 @pytest.mark.parametrize("changed", [1, 3])
-def test_a_folder_that_moved_is_known_by_its_content(store: Store, tmp_path: Path, changed: int):
+def test_moved_folder_is_known_by_its_content(store: Store, tmp_path: Path, changed: int):
     texts = {f"f{n}": f"File {n} about Zebra {n}." for n in range(6)}
     store.load(folder(tmp_path / "a", **texts))
     moved = folder(tmp_path / "b", **dict(list(texts.items())[:5]), new="New here.")
@@ -107,7 +121,7 @@ def test_a_folder_that_moved_is_known_by_its_content(store: Store, tmp_path: Pat
     )
 
 
-def test_watching_tells_changes_and_not_what_the_load_writes(store: Store, tmp_path: Path):
+def test_watch_ignores_writes_of_the_load(store: Store, tmp_path: Path):
     home = folder(tmp_path / "a", x="Blue.")
     told = changes([tmp_path], store.wiring, home / "rejects.jsonl")
     next(told)
@@ -123,7 +137,7 @@ def test_watching_tells_changes_and_not_what_the_load_writes(store: Store, tmp_p
     assert store.texts() == {"Red."}
 
 
-def test_many_gone_are_asked_for_and_stay_without_an_answer(store: Store, tmp_path: Path):
+def test_many_removals_need_consent(store: Store, tmp_path: Path):
     home = folder(tmp_path / "a", a="A.", b="B.", c="C.")
     store.load(home)
     (home / "a.md").unlink()
@@ -134,7 +148,7 @@ def test_many_gone_are_asked_for_and_stay_without_an_answer(store: Store, tmp_pa
     assert store.texts() == {"B.", "C."}
 
 
-def test_a_file_that_cannot_be_read_keeps_its_document(store: Store, tmp_path: Path):
+def test_unreadable_file_keeps_its_document(store: Store, tmp_path: Path):
     home = folder(tmp_path / "a", **{f"f{n}": f"File {n}." for n in range(9)})
     store.load(home)
     (home / "f1.md").write_bytes(b"\0\0")
@@ -142,7 +156,7 @@ def test_a_file_that_cannot_be_read_keeps_its_document(store: Store, tmp_path: P
     assert (report.gone, "File 1." in store.texts(), store.rejects.count) == (0, True, 1)
 
 
-def test_a_folder_that_cannot_be_listed_removes_nothing(store: Store, tmp_path: Path):
+def test_unlisted_folder_removes_nothing(store: Store, tmp_path: Path):
     home = folder(tmp_path / "a", **{f"f{n}": f"File {n}." for n in range(9)})
     folder(home / "locked", x="X.")
     store.load(home)
@@ -174,7 +188,7 @@ def open_to_all() -> str:
     raise AssertionError("every folder for temporary files is closed to other users")
 
 
-def test_a_file_that_may_not_be_read_stops_no_other(store: Store):
+def test_forbidden_file_does_not_stop_others(store: Store):
     with tempfile.TemporaryDirectory(dir=open_to_all()) as name:
         home = folder(Path(name), a="Blue.", b="Red.")
         (home / "chunks.jsonl").write_text("{}")
@@ -210,7 +224,7 @@ def not_root(home: Path) -> Iterator[None]:
         os.seteuid(0)
 
 
-def test_names_that_no_id_can_have_are_rejected(store: Store, tmp_path: Path):
+def test_invalid_file_names_are_rejected(store: Store, tmp_path: Path):
     home = folder(tmp_path / "a", a="Blue.")
     for name in (b"caf\xe9.md", b"two\nlines.md", "café au lait.md".encode()):
         Path(os.fsdecode(os.fsencode(home) + b"/" + name)).write_text("Brown.")
@@ -227,7 +241,7 @@ def test_names_that_no_id_can_have_are_rejected(store: Store, tmp_path: Path):
     assert "two\\nlines.md:1: the file name" in shown
 
 
-def test_links_to_folders_are_followed_nowhere_and_said(store: Store, tmp_path: Path):
+def test_links_to_folders_are_noted_but_not_followed(store: Store, tmp_path: Path):
     home = folder(tmp_path / "a", a="Blue.")
     folder(home / "inner", b="Red.")
     folder(home / ".hidden", c="Grey.")
@@ -248,7 +262,7 @@ def test_links_to_folders_are_followed_nowhere_and_said(store: Store, tmp_path: 
     assert told >= {"again", "loop", "z.md"}
 
 
-def test_converted_text_is_kept_and_goes_with_its_document(store: Store, tmp_path: Path):
+def test_converted_text_is_removed_with_its_document(store: Store, tmp_path: Path):
     home = folder(tmp_path / "a")
     (home / "t.csv").write_text("name,age\nAnn,3\n")
     store.load(home)
@@ -261,7 +275,7 @@ def test_converted_text_is_kept_and_goes_with_its_document(store: Store, tmp_pat
     assert store.records() == {}
 
 
-def test_lists_say_what_is_loaded_and_not_from_where(store: Store, tmp_path: Path, capsys):
+def test_list_shows_documents_without_source_folders(store: Store, tmp_path: Path, capsys):
     store.load(folder(tmp_path / "secret-place", a="# Tea\n\nGreen.", b="---\n- x\n---\nBlack."))
     register = store.stores.register
     assert list_loaded(store.wiring, None, documents=True, entities=False, as_json=True)

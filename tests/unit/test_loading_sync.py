@@ -73,9 +73,7 @@ def same(store: Store, fresh: Store, when: str) -> None:
 
 
 @pytest.mark.parametrize("seed", [0, 3, 115])
-def test_each_sync_of_a_folder_ends_in_one_load_of_it(
-    made: Made, tmp_path: Path, seed: int
-) -> None:
+def test_each_sync_ends_in_one_load(made: Made, tmp_path: Path, seed: int) -> None:
     home, beside = folders(tmp_path, random.Random(seed))
     store = made("store")
     store.load(home.root, beside.root)
@@ -88,9 +86,7 @@ def test_each_sync_of_a_folder_ends_in_one_load_of_it(
 
 
 @pytest.mark.parametrize("seed", [1, 3])
-def test_a_sync_that_was_ended_anywhere_is_made_good_by_the_next(
-    made: Made, tmp_path: Path, seed: int
-) -> None:
+def test_killed_sync_is_completed_by_the_next(made: Made, tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     home, beside = folders(tmp_path, chance)
     store = made("store")
@@ -106,7 +102,7 @@ def test_a_sync_that_was_ended_anywhere_is_made_good_by_the_next(
 
 
 @pytest.mark.parametrize("seed", [0])
-def test_a_document_that_is_deleted_was_never_there(made: Made, tmp_path: Path, seed: int) -> None:
+def test_deleted_document_leaves_no_trace(made: Made, tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     home, beside = folders(tmp_path, chance)
     store = made("store")
@@ -120,9 +116,7 @@ def test_a_document_that_is_deleted_was_never_there(made: Made, tmp_path: Path, 
 
 
 @pytest.mark.parametrize("seed", [2, 5])
-def test_a_store_of_an_earlier_version_gets_its_names_with_the_next_load(
-    made: Made, tmp_path: Path, seed: int
-) -> None:
+def test_next_load_adds_names_to_an_old_store(made: Made, tmp_path: Path, seed: int) -> None:
     home, beside = folders(tmp_path, random.Random(seed))
     store = made("store")
     store.load(home.root, beside.root)
@@ -136,7 +130,7 @@ def test_a_store_of_an_earlier_version_gets_its_names_with_the_next_load(
     assert dict(graph.names(NS)) == dict(fresh.stores.graph_writer.names(NS))
 
 
-def test_a_rebuild_computes_the_graph_of_all_chunks_again(made: Made, tmp_path: Path) -> None:
+def test_rebuild_recomputes_the_graph_of_all_chunks(made: Made, tmp_path: Path) -> None:
     home, beside = folders(tmp_path, random.Random(4))
     store, fresh = made("store"), made("fresh")
     store.load(home.root, beside.root)
@@ -173,7 +167,7 @@ def names_of(store: Store) -> set[str]:
     return {entity.name for entity in store.stores.graph_writer.stored_entities(NS)}
 
 
-def test_what_lists_of_statements_and_given_mentions_name_stays(made: Made, tmp_path: Path) -> None:
+def test_names_of_statements_and_given_mentions_stay(made: Made, tmp_path: Path) -> None:
     home = write(
         tmp_path / "home",
         one_md="# northwind vault\n\nIt is cold.\n",
@@ -209,7 +203,7 @@ def test_what_lists_of_statements_and_given_mentions_name_stays(made: Made, tmp_
     assert all(row.startswith("entity ") for row in differing) and len(differing) == 4
 
 
-def test_no_stored_text_is_read_for_names_again(
+def test_stored_texts_are_not_read_again(
     tmp_path: Path,
 ) -> None:
     names = Kinds()

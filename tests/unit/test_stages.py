@@ -220,9 +220,7 @@ def lines(path: Path, rows: Sequence[dict[str, Any]]) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
-def test_the_stages_end_in_the_content_of_one_load(
-    place: Place, laptop: Place, tmp_path: Path
-) -> None:
+def test_stages_end_in_the_content_of_one_load(place: Place, laptop: Place, tmp_path: Path) -> None:
     folder = folder_of(tmp_path / "in")
     report = laptop.load(folder)
     place.upload(folder)
@@ -239,7 +237,7 @@ def test_the_stages_end_in_the_content_of_one_load(
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_killed_shuffled_and_repeated_they_end_in_the_same(
+def test_killed_shuffled_repeated_stages_end_equal(
     place: Place, laptop: Place, tmp_path: Path, seed: int
 ) -> None:
     folder = folder_of(tmp_path / "in", documents=60)
@@ -253,9 +251,7 @@ def test_killed_shuffled_and_repeated_they_end_in_the_same(
     assert place.digest() == laptop.digest()
 
 
-def test_a_run_that_ended_half_way_is_gone_on_with(
-    place: Place, laptop: Place, tmp_path: Path
-) -> None:
+def test_unfinished_run_is_resumed(place: Place, laptop: Place, tmp_path: Path) -> None:
     folder = folder_of(tmp_path / "in")
     laptop.load(folder)
     place.upload(folder)
@@ -297,7 +293,7 @@ def changed(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("kills", [0, 3])
-def test_what_is_gone_from_the_prefix_is_removed(
+def test_sync_removes_deleted_objects(
     place: Place, laptop: Place, tmp_path: Path, kills: int
 ) -> None:
     folder = folder_of(tmp_path / "in")
@@ -314,7 +310,7 @@ def test_what_is_gone_from_the_prefix_is_removed(
 
 
 @pytest.mark.parametrize("kills", [0, 3])
-def test_after_a_sync_nobody_is_named_whom_only_gone_texts_named(
+def test_sync_removes_names_of_deleted_texts(
     place: Place, laptop: Place, tmp_path: Path, kills: int
 ) -> None:
     chance = random.Random(kills)
@@ -333,7 +329,7 @@ def test_after_a_sync_nobody_is_named_whom_only_gone_texts_named(
 
 
 @pytest.mark.parametrize("stored", [True, False])
-def test_without_the_recogniser_stored_names_decide_and_missing_ones_cost_a_warning(
+def test_missing_recogniser_uses_stored_names_or_warns(
     place: Place, laptop: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stored: bool
 ) -> None:
     folder = folder_of(tmp_path / "in", documents=8)
@@ -362,9 +358,7 @@ def test_without_the_recogniser_stored_names_decide_and_missing_ones_cost_a_warn
     assert not stored or place.digest() == laptop.digest()
 
 
-def test_many_are_removed_only_up_to_what_was_allowed(
-    place: Place, laptop: Place, tmp_path: Path
-) -> None:
+def test_removals_over_the_limit_are_kept_back(place: Place, laptop: Place, tmp_path: Path) -> None:
     folder = folder_of(tmp_path / "in", documents=12)
     laptop.load(folder)
     place.upload(folder)
@@ -382,7 +376,7 @@ def test_many_are_removed_only_up_to_what_was_allowed(
     assert place.digest() == laptop.digest() != whole
 
 
-def test_a_document_that_could_not_be_read_is_not_removed(place: Place, tmp_path: Path) -> None:
+def test_unreadable_document_is_not_removed(place: Place, tmp_path: Path) -> None:
     folder = folder_of(tmp_path / "in", documents=12)
     place.upload(folder)
     run_stages(place.stages("first"), place.objects)
@@ -401,7 +395,7 @@ def test_a_document_that_could_not_be_read_is_not_removed(place: Place, tmp_path
     assert place.digest() == before
 
 
-def test_rows_of_one_object_may_fill_many_shards(
+def test_object_spans_several_shards(
     place: Place, laptop: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_rows, "SHARD_BYTES", 1500)
@@ -415,7 +409,7 @@ def test_rows_of_one_object_may_fill_many_shards(
     assert place.digest() == laptop.digest()
 
 
-def test_runs_of_other_namespaces_are_not_refused_up_to_the_limit(tmp_path: Path) -> None:
+def test_runs_over_the_limit_are_refused(tmp_path: Path) -> None:
     source, places = folder_of(tmp_path / "in", documents=4), {}
     for ns in ("a", "b", "c"):
         one = places[ns] = Place(tmp_path / "cloud", ns=ns)
@@ -433,7 +427,7 @@ def test_runs_of_other_namespaces_are_not_refused_up_to_the_limit(tmp_path: Path
     places["c"].stages("c").call("resolve")
 
 
-def test_only_one_run_writes_at_a_time(place: Place, tmp_path: Path) -> None:
+def test_second_run_of_a_namespace_is_locked(place: Place, tmp_path: Path) -> None:
     place.upload(folder_of(tmp_path / "in", documents=4))
     first, second = place.stages("first"), place.stages("second")
     for stages in (first, second):

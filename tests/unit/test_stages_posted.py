@@ -57,7 +57,7 @@ def outcome(job: Any) -> tuple[Any, ...]:
     return job.state, job.loaded, job.removed, rejected, job.notes
 
 
-def test_what_is_sent_replaced_and_removed(tmp_path: Path) -> None:
+def test_uploads_are_added_replaced_and_removed(tmp_path: Path) -> None:
     place, laptop = Place(tmp_path / "cloud"), Place(tmp_path)
     html = base64.b64encode(PAGE.encode("latin-1")).decode()
     rows = b"<table><tr><th>" + b"x" * 2_000 + b"<th>b" + b"<tr><td>1<td>2" * 3_000

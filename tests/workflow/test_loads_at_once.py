@@ -94,7 +94,7 @@ def is_as_if_alone(places: dict[str, Place], tmp_path: Path, given: dict[str, Pa
         assert not [other for other in NAMES if other != name and f"Only {other.title()}" in text]
 
 
-def test_two_loads_on_a_laptop_end_in_what_each_makes_alone(tmp_path: Path) -> None:
+def test_two_laptop_loads_equal_separate_loads(tmp_path: Path) -> None:
     given, folder = sources(tmp_path), tmp_path / "both"
     folder.mkdir()
     places = {name: Place(folder, ns=name) for name in NAMES}
@@ -104,7 +104,7 @@ def test_two_loads_on_a_laptop_end_in_what_each_makes_alone(tmp_path: Path) -> N
     is_as_if_alone(places, tmp_path, given)
 
 
-def test_a_load_that_stays_open_on_a_laptop_delays_its_own_namespace_alone(tmp_path: Path) -> None:
+def test_open_load_delays_only_its_namespace(tmp_path: Path) -> None:
     given, folder = sources(tmp_path), tmp_path / "both"
     folder.mkdir()
     store = folder / "store.sqlite"
@@ -126,7 +126,7 @@ def written(store: Path) -> set[str]:
         return {row[0] for row in db.execute("SELECT DISTINCT namespace FROM graph_chunks")}
 
 
-def test_each_of_two_loads_commits_while_the_other_runs(tmp_path: Path) -> None:
+def test_concurrent_loads_commit_alternately(tmp_path: Path) -> None:
     """The longest time in which a growing namespace gained nothing while both were loading."""
     folder = tmp_path / "both"
     folder.mkdir()
@@ -165,7 +165,7 @@ def rows(store: Path) -> dict[str, int]:
         return {}
 
 
-def test_the_second_of_two_first_loads_keeps_the_encoder_of_the_first(tmp_path: Path) -> None:
+def test_second_first_load_keeps_the_encoder(tmp_path: Path) -> None:
     first, second = (SqliteIndexWriter(tmp_path / "store.sqlite") for _ in range(2))
     first.open_load("one", "model-a", 8, None, "anna")
     second.open_load("two", "model-b", 4, None, "bert")
@@ -176,7 +176,7 @@ def test_the_second_of_two_first_loads_keeps_the_encoder_of_the_first(tmp_path: 
     assert (notes["embedding_model"], notes["space/bert"]) == ("model-a", "4 model-b")
 
 
-def test_two_runs_of_the_machine_end_in_what_each_makes_alone(tmp_path: Path) -> None:
+def test_two_machine_runs_equal_separate_runs(tmp_path: Path) -> None:
     given, folder = sources(tmp_path), tmp_path / "both"
     folder.mkdir()
     machine_runs(tmp_path, folder, given, None)
@@ -194,7 +194,7 @@ def real(tmp_path: Path) -> Iterator[Settings]:
 @pytest.mark.services
 @SERVICES[1]
 @SERVICES[2]
-def test_two_runs_of_the_machine_into_real_stores(real: Settings, tmp_path: Path) -> None:
+def test_two_machine_runs_into_real_stores(real: Settings, tmp_path: Path) -> None:
     machine_runs(tmp_path, tmp_path / "real", sources(tmp_path), real)
 
 

@@ -17,20 +17,20 @@ SNAPSHOT = "snapshot"
 def build(wiring: Wiring) -> Handler:
     """Return the handler."""
     objects, stores, resolvers = wiring.object_store(), stores_of(wiring), ResolverCache()
-    most = wiring.settings.load_concurrency
+    max_loads = wiring.settings.load_concurrency
 
     def handler(event: Json, context: object) -> Json:
         if event.get("job") == SNAPSHOT:
             snapshots = wiring.snapshots()
             wiring.telemetry.count("index_resize_due", int(snapshots.resize_is_due()))
-            kept = snapshots.keep_daily(time.time())
-            wiring.telemetry.count("index_snapshot_age_days", kept["age_days"])
-            wiring.telemetry.count("index_snapshots_failed", len(kept["failed"]))
-            return kept
-        task, left = IngestTask.model_validate(event), TaskTime.of(context)
+            backup = snapshots.keep_daily(time.time())
+            wiring.telemetry.count("index_snapshot_age_days", backup["age_days"])
+            wiring.telemetry.count("index_snapshots_failed", len(backup["failed"]))
+            return backup
+        task, time_left = IngestTask.model_validate(event), TaskTime.of(context)
         if task.stage == "store":
-            return store(task, objects, stores, resolvers, left, most)
-        closed = close(task, objects, stores, left)
+            return store(task, objects, stores, resolvers, time_left, max_loads)
+        closed = close(task, objects, stores, time_left)
         if kept_back := closed.get("kept_back_count"):
             wiring.telemetry.count("ingest_kept_back_total", kept_back)
         return closed

@@ -404,17 +404,19 @@ class Synthesis(StepResult):
     """Raw output of the model; respond parses and checks the markers.
 
     `outcome`: answered; abstained: nothing was found and no model called; failed: see `degraded`;
-    no_room: no sentence fits into the token budget. `block_count`: number of leading blocks given
-    to the model; None for all. `probability`: that the built-in model's choice is correct; None for
-    other models.
+    unconfigured: failed, and no model has a key or address; no_room: no sentence fits into the
+    token budget. `block_count`: number of leading blocks given to the model; None for all.
+    `probability`: that the built-in model's choice is correct; None for other models.
+    `is_incomplete`: the reply broke off after complete sentences.
     """
 
-    outcome: Literal["answered", "abstained", "failed", "no_room"]
+    outcome: Literal["answered", "abstained", "failed", "unconfigured", "no_room"]
     answer: str = ""
     model: str | None = None
     provider: str = ""
     block_count: int | None = None
     probability: float | None = None
+    is_incomplete: bool = False
     tokens_in: int = 0
     tokens_out: int = 0
     cost_usd: float | None = 0.0

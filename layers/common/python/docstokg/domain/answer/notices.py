@@ -16,6 +16,7 @@ HARM_REMOVED = (
     "Links, images, markup or hidden characters that no cited source contains were removed."
 )
 CUT_SHORT = "The model's output was truncated; the answer ends at the last complete sentence."
+BROKEN_OFF = "The model's reply broke off; the answer is incomplete."
 LEGIBLE = 60
 _DOUBTS = {
     "uncited": "without a citation",

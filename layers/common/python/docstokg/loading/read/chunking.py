@@ -77,13 +77,15 @@ class _Cutter:
 
     def cut(self, section: Section, units: Sequence[_Unit]) -> Iterator[Cut]:
         over = tuple(block.label for block in section.above if block.label)
-        own = (*over, section.heading.label) if section.heading and section.heading.label else over
-        own = own[1:] if own and own[0] == self._title else own
+        inner = (
+            (*over, section.heading.label) if section.heading and section.heading.label else over
+        )
+        inner = inner[1:] if inner and inner[0] == self._title else inner
         # Outer headings may fit, as the first chunk contains its own.
-        room = min(self._room(own), self._room(own[:-1]))
+        room = min(self._room(inner), self._room(inner[:-1]))
         first = True
         for span, label in self._packed(units, room, ""):
-            below = own[:-1] if first and section.heading is not None else own
+            below = inner[:-1] if first and section.heading is not None else inner
             first = False
             headings = self._fitting((*below, label) if label else below)
             yield Cut(span.start, span.end, section, headings)
@@ -94,8 +96,8 @@ class _Cutter:
         for unit in units:
             size = self._size(unit.start, unit.end)
             alone = unit.block is not None and unit.block.kind == "row"
-            most = 0 if alone else room if size < soft // 4 else soft
-            if start >= 0 and self._size(start, unit.end) <= most:
+            limit = 0 if alone else room if size < soft // 4 else soft
+            if start >= 0 and self._size(start, unit.end) <= limit:
                 end = unit.end
                 continue
             if start >= 0:
