@@ -281,8 +281,9 @@ class Api(Construct):
 
     def _page(self, function: Function) -> None:
         # Files need no templates: event and reply pass unchanged.
-        one = {"allow_test_invoke": False, "scope_permission_to_method": False}
-        files = apigateway.LambdaIntegration(function.live, proxy=True, **one)
+        files = apigateway.LambdaIntegration(
+            function.live, proxy=True, allow_test_invoke=False, scope_permission_to_method=False
+        )
         for path in PATHS:
             resource = self.api.root.resource_for_path(path)
             method = resource.add_method(

@@ -3,6 +3,7 @@
 import difflib
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from botocore.session import get_session
 
@@ -81,4 +82,5 @@ def _regions() -> list[str]:
 
 def _nodes() -> list[str]:
     model = get_session().get_service_model("opensearch")
-    return list(model.shape_for("OpenSearchPartitionInstanceType").enum)
+    shape: Any = model.shape_for("OpenSearchPartitionInstanceType")
+    return list(shape.enum)

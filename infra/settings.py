@@ -238,7 +238,7 @@ def merged(base: Mapping[str, Any], table: Mapping[str, Any]) -> dict[str, Any]:
     """Return `base` overridden by `table`; their tables are merged, and an empty one replaces."""
     both = dict(base)
     for key, value in table.items():
-        inner = base.get(key)
+        inner: Any = base.get(key)
         deep = isinstance(inner, dict) and isinstance(value, dict) and value
         both[key] = merged(inner, value) if deep else value
     return both
