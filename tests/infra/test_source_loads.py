@@ -66,7 +66,13 @@ def changed(key: str) -> str:
 
 
 @pytest.fixture
-def changes(aws: Any, tmp_path: Path) -> Iterator[Changes]:
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give moto, on a loaded machine, more than the two seconds of a request."""
+    monkeypatch.setattr("docstokg.adapters.aws.stepfunctions_runs.TIME_S", 60.0)
+
+
+@pytest.fixture
+def changes(aws: Any, patient: None, tmp_path: Path) -> Iterator[Changes]:
     found = Changes(tmp_path, aws)
     yield found
     found.wiring.close()
@@ -226,7 +232,7 @@ def test_a_removed_object_leads_to_the_removal_of_its_document(changes: Changes)
 
 
 @pytest.fixture
-def ending(credentials: None, tmp_path: Path) -> Iterator[Changes]:
+def ending(credentials: None, patient: None, tmp_path: Path) -> Iterator[Changes]:
     """As `changes`, with a machine whose executions end at once."""
     with mock_aws(config={"stepfunctions": {"execute_state_machine": True}}):
         found = Changes(tmp_path, boto3.session.Session(region_name=REGION))

@@ -20,22 +20,22 @@ SENT = {
 
 @pytest.fixture
 def objects(tmp_path: Path) -> FolderObjects:
-    found = FolderObjects(tmp_path)
+    bucket = FolderObjects(tmp_path)
     for job, doc_ids in SENT.items():
-        found.put(f"posted/default/{job}.json", b"{}")
+        bucket.put(f"posted/default/{job}.json", b"{}")
         for doc_id in doc_ids:
-            found.put(f"inbox/default/{job}/{doc_id}", b"text")
-    found.put("inbox/other/old/a.md", b"of another namespace")
-    found.put("runs/old/report.json", b"{}")
+            bucket.put(f"inbox/default/{job}/{doc_id}", b"text")
+    bucket.put("inbox/other/old/a.md", b"of another namespace")
+    bucket.put("runs/old/report.json", b"{}")
     for kind in ("rows", "vectors", "models", "names", "resolved"):
-        found.put(f"runs/new/{kind}/0001", b"text")
-    found.put("runs/new/report.json", json.dumps({"rejected": []}).encode())
-    return found
+        bucket.put(f"runs/new/{kind}/0001", b"text")
+    bucket.put("runs/new/report.json", json.dumps({"rejected": []}).encode())
+    return bucket
 
 
-def run(run_id: str, **more: object) -> IngestRun:
-    given = {"run_id": run_id, "namespace": "default", "bucket": "b", **more}
-    return IngestRun.model_validate(given)
+def run(run_id: str, **fields: object) -> IngestRun:
+    values = {"run_id": run_id, "namespace": "default", "bucket": "b", **fields}
+    return IngestRun.model_validate(values)
 
 
 def keys(objects: FolderObjects, prefix: str) -> list[str]:

@@ -101,8 +101,8 @@ def test_load_fills_both_stores(store: Store, tmp_path: Path):
     assert graph.info(5).chunks == 4
     assert graph.names(["HP:0001250"], SCOPE, 5) == {"HP:0001250": ("Seizure", "Fit")}
     relations = relations_from(graph, ["MONDO:1", "HP:0001250", entity_id("brain")], SCOPE, 5)
-    found = {(r.source, r.type, r.target, r.evidence_chunk_id) for r in relations}
-    assert found == {
+    edges = {(r.source, r.type, r.target, r.evidence_chunk_id) for r in relations}
+    assert edges == {
         ("MONDO:1", "has_phenotype", "HP:0001250", "c3"),
         ("HP:0001250", "is_a", "HP:0000118", None),
         (entity_id("brain"), "is an", entity_id("organ"), "c2"),
@@ -127,7 +127,7 @@ def test_titles_abbreviations_and_lists_become_mentions(store: Store, tmp_path: 
         ("c4", short),
     }
     tied = relations_from(store.wiring.knowledge_graph(), [status], SCOPE, 5)
-    assert [(one.type, one.target) for one in tied] == [(SAME_AS, short)]
+    assert [(row.type, row.target) for row in tied] == [(SAME_AS, short)]
     title = store.wiring.knowledge_graph().entities([brain, status], SCOPE, 5)
     assert [entity.type for entity in title] == ["Title", None]
 
@@ -199,8 +199,8 @@ def test_changed_text_replaces_chunk_and_statements(store: Store, tmp_path: Path
     changed = [{**CHUNKS[0]}, CHUNKS[1], {**CHUNKS[2], "text": "Nothing of it."}, CHUNKS[3]]
     report = store.load(write(tmp_path / "new", chunks=changed))
     assert (report.written, report.unchanged) == (1, 3)
-    kept = relations_from(store.wiring.knowledge_graph(), ["MONDO:1"], SCOPE, 5)
-    assert kept == ()
+    relations = relations_from(store.wiring.knowledge_graph(), ["MONDO:1"], SCOPE, 5)
+    assert relations == ()
     assert not any("has phenotype" in row for row in store.content() if row.startswith("fact"))
     assert ("c3", "MONDO:1") not in store.mentions()
 
@@ -251,8 +251,8 @@ def test_bad_lines_are_rejected_with_their_place(store: Store, tmp_path: Path):
         file.write('{"id": "HP:0001250", "name": "Another name"}\n')
     report = store.load(folder)
     assert report.rejected == store.rejects.count == 7
-    told = {f"{Path(r.file).name}:{r.line}": r.reason for r in store.rejects.first}
-    assert set(told) == {
+    reasons = {f"{Path(r.file).name}:{r.line}": r.reason for r in store.rejects.first}
+    assert set(reasons) == {
         "chunks.jsonl:5",
         "chunks.jsonl:7",
         "chunks.jsonl:9",
@@ -261,8 +261,8 @@ def test_bad_lines_are_rejected_with_their_place(store: Store, tmp_path: Path):
         "triples.jsonl:3",
         "entities.jsonl:3",
     }
-    assert "repeated with different text" in told["chunks.jsonl:5"]
-    assert "3 numbers, but the index has 2" in told["chunks.jsonl:9"]
+    assert "repeated with different text" in reasons["chunks.jsonl:5"]
+    assert "3 numbers, but the index has 2" in reasons["chunks.jsonl:9"]
     assert store.wiring.search_index().info(5).chunks == 5
 
 
@@ -288,9 +288,9 @@ def test_chunk_is_about_title_heading_and_given_entities(store: Store, tmp_path:
                       {"entity": "Epilepsy", "start": 12, "end": 20}]},
     ]  # fmt: skip
     store.load(write(tmp_path / "in", chunks=rows))
-    own = entity_id("Epilepsy")
-    assert store.mentions() == {("c1", own), ("c2", own), ("c2", "X:7"), ("c2", "X:8")}
-    assert store.abouts() == {("c1", own), ("c2", "X:7"), ("c2", "X:8")}
+    epilepsy = entity_id("Epilepsy")
+    assert store.mentions() == {("c1", epilepsy), ("c2", epilepsy), ("c2", "X:7"), ("c2", "X:8")}
+    assert store.abouts() == {("c1", epilepsy), ("c2", "X:7"), ("c2", "X:8")}
 
 
 def test_deleted_document_leaves_both_stores(store: Store, tmp_path: Path):
@@ -372,8 +372,8 @@ class Shouts:
     model = "shouts==1"
 
     def find(self, texts: Sequence[str]) -> tuple[tuple[FoundName, ...], ...]:
-        found = FoundName("Northwind Vault", "Organization")
-        return tuple((found,) if found.text in text else () for text in texts)
+        name = FoundName("Northwind Vault", "Organization")
+        return tuple((name,) if name.text in text else () for text in texts)
 
 
 def test_other_recogniser_renames_earlier_chunks(
@@ -383,8 +383,8 @@ def test_other_recogniser_renames_earlier_chunks(
     store.load(write(tmp_path / "old", **old))
     assert entity_id("Marie Dupont") in {name for _, name in store.mentions()}
     clean = another()
-    for one in (store, clean):
-        one.stores = replace(one.stores, names=Shouts())
+    for row in (store, clean):
+        row.stores = replace(row.stores, names=Shouts())
     store.load(write(tmp_path / "new", **new))
     clean.load(write(tmp_path / "all", **MANUALS))
     assert store.content() == clean.content()

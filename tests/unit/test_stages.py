@@ -44,8 +44,8 @@ class Hashed:
         )
 
     def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
-        said = zip(self.embed(texts, None), parts, strict=True)
-        return tuple((vector, bytes(len(spans) * self.dimension)) for vector, spans in said)
+        rows = zip(self.embed(texts, None), parts, strict=True)
+        return tuple((vector, bytes(len(spans) * self.dimension)) for vector, spans in rows)
 
 
 class Weighed:
@@ -117,10 +117,10 @@ class Place:
                 key = f"sources/{self.ns}/{path.relative_to(folder).as_posix()}"
                 self.objects.put(key, path.read_bytes())
 
-    def stages(self, run_id: str = RUN, **more: Any) -> Stages:
+    def stages(self, run_id: str = RUN, **fields: Any) -> Stages:
         prefix = f"sources/{self.ns}/"
         run = {"run_id": run_id, "namespace": self.ns, "bucket": "b", "prefix": prefix}
-        return Stages(self.wiring, {**run, **more})
+        return Stages(self.wiring, {**run, **fields})
 
     def load(self, folder: Path, **options: Any) -> LoadReport:
         wiring = self.wiring()
@@ -226,14 +226,14 @@ def test_stages_end_in_the_content_of_one_load(place: Place, laptop: Place, tmp_
     place.upload(folder)
     assert run_stages(place.stages(), place.objects) == 0
     assert place.digest() == laptop.digest()
-    said = place.report()
-    reasons = {row["doc_id"]: row["reason"] for row in said["rejected"]}
+    run_report = place.report()
+    reasons = {row["doc_id"]: row["reason"] for row in run_report["rejected"]}
     assert reasons["poisoned.md"] == "NUL character in line 3"
-    assert said["notes"] == ["picture.png: no reader for .png, not read"]
+    assert run_report["notes"] == ["picture.png: no reader for .png, not read"]
     assert {"part0/report000.md", "passages_b.jsonl"} & reasons.keys() or "again.md" in reasons
     assert ".hidden.md" not in reasons and "questions.jsonl" not in reasons
-    assert said["rejected_count"] == report.rejected
-    assert said["chunks"] == report.chunks
+    assert run_report["rejected_count"] == report.rejected
+    assert run_report["chunks"] == report.chunks
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -297,8 +297,8 @@ def test_sync_removes_deleted_objects(
     place: Place, laptop: Place, tmp_path: Path, kills: int
 ) -> None:
     folder = folder_of(tmp_path / "in")
-    for one in (place, laptop):
-        one.load(folder) if one is laptop else one.upload(folder)
+    for target in (place, laptop):
+        target.load(folder) if target is laptop else target.upload(folder)
     run_stages(place.stages("first"), place.objects)
     changed(folder)
     laptop.load(folder, sync=True)
@@ -344,11 +344,11 @@ def test_missing_recogniser_uses_stored_names_or_warns(
     stages = place.stages(sync=True, max_removed=9)
     call = stages.call
 
-    def without(stage: str, *args: Any, **more: Any) -> dict[str, Any]:
+    def without(stage: str, *args: Any, **fields: Any) -> dict[str, Any]:
         monkeypatch.setattr(
             Capitals, "model", f"another in {stage}" if stage == "resolve" else NAMED
         )
-        return call(stage, *args, **more)
+        return call(stage, *args, **fields)
 
     monkeypatch.setattr(stages, "call", without)
     run_stages(stages, place.objects)
@@ -372,7 +372,7 @@ def test_removals_over_the_limit_are_kept_back(place: Place, laptop: Place, tmp_
     laptop.load(folder, sync=True)
     assert place.digest() == laptop.digest() == whole
     run_stages(place.stages("third", sync=True, max_removed=5), place.objects)
-    laptop.load(folder, sync=True, agree=lambda gone: True)
+    laptop.load(folder, sync=True, agree=lambda doc_ids: True)
     assert place.digest() == laptop.digest() != whole
 
 
@@ -412,10 +412,10 @@ def test_object_spans_several_shards(
 def test_runs_over_the_limit_are_refused(tmp_path: Path) -> None:
     source, places = folder_of(tmp_path / "in", documents=4), {}
     for ns in ("a", "b", "c"):
-        one = places[ns] = Place(tmp_path / "cloud", ns=ns)
-        one.settings = one.settings.model_copy(update={"load_concurrency": 2})
-        one.upload(source)
-        computed(one.stages(ns), one)
+        place = places[ns] = Place(tmp_path / "cloud", ns=ns)
+        place.settings = place.settings.model_copy(update={"load_concurrency": 2})
+        place.upload(source)
+        computed(place.stages(ns), place)
     places["a"].stages("a").call("resolve")
     places["b"].stages("b").call("resolve")
     for _ in range(2):  # a held lease is not counted against its own run

@@ -29,8 +29,8 @@ class Started:
         self.arguments[name] = arguments
 
     def find(self, name: str) -> LoadRun | None:
-        there = self.arguments.get(name)
-        return None if there is None else LoadRun(there, True, False)
+        arguments = self.arguments.get(name)
+        return None if arguments is None else LoadRun(arguments, True, False)
 
     def unfinished(self) -> Mapping[str, float]:
         return {}
@@ -47,9 +47,9 @@ def both(place: Place, laptop: Place, order: JobOrder) -> tuple[Any, Any]:
     done = run_job(order, stores_of(wiring))
     wiring.close()
     assert place.digest() == laptop.digest()
-    said = jobs.get(order.job_id)
-    assert said is not None
-    return said, done
+    job = jobs.get(order.job_id)
+    assert job is not None
+    return job, done
 
 
 def outcome(job: Any) -> tuple[Any, ...]:

@@ -55,8 +55,8 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, tuple[str, s
     earlier = tmp_path_factory.mktemp("earlier")
     for number in range(DOCUMENTS):
         (earlier / f"trier{number}.md").write_text(f"# Note {number}\n\nA mill wheel of Trier.\n")
-    for one in (laptop, place):
-        one.load(earlier, prefix="earlier/")
+    for target in (laptop, place):
+        target.load(earlier, prefix="earlier/")
     laptop.load(source)
     place.upload(source)
     run_whole(first, place)
@@ -146,12 +146,12 @@ def test_close_out_of_time_returns_its_position(
     stages.context = OVER
     steps, cursor = [], None
     for _ in range(MOST):
-        said = stages.call("close", cursor=cursor)
-        if twice and cursor is not None and not said["done"]:
-            assert stages.call("close", cursor=cursor) == said
-        if said["done"]:
+        reply = stages.call("close", cursor=cursor)
+        if twice and cursor is not None and not reply["done"]:
+            assert stages.call("close", cursor=cursor) == reply
+        if reply["done"]:
             break
-        cursor = said["cursor"]
+        cursor = reply["cursor"]
         steps.append(cursor["step"])
     assert list(dict.fromkeys(steps)) == STEPS
     assert len(steps) > 12

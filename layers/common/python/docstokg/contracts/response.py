@@ -381,6 +381,8 @@ class GraphGain(Contract):
     """uuids of the citations without the graph"""
     skipped: str | None = None
     """reason if the graph was not used, else null"""
+    order_kept: Literal["no_rare_name"] | None = None
+    """reason if the order of the search was kept, else null"""
 
 
 class PlanUse(Contract):

@@ -340,7 +340,8 @@ class Block(Contract):
     `subject`: title or document name. `sentences`: code-point spans of `text`; `cosines`:
     similarity of each sentence to the question, only for the extractive model. `superseded_by`:
     rank of the block whose document supersedes this one. `steps`: place in the path between two
-    names of the question (`joined`), and the span of `text` that states that edge.
+    names of the question (`joined`), and the span of `text` that states that edge. `quoted`: it is
+    a quoted reply or forwarded mail.
     """
 
     rank: int
@@ -360,6 +361,7 @@ class Block(Contract):
     superseded_by: int | None = None
     steps: tuple[tuple[int, int, int], ...] = ()
     joined: tuple[str, ...] = ()
+    quoted: bool = False
 
 
 class StepReport(Contract):

@@ -23,6 +23,8 @@ _LINE = re.compile(r"[^\s](?:[^\n]*[^\s])?")
 _STRETCH = re.compile(r"\S(?:.*\S)?", re.DOTALL)
 _HEADING = re.compile(r"\A#{1,6}\s{1,99}+(?=\S)")
 _UNDERLINED = re.compile(r"\A(?:[^\w\s]+\n)?([^\n]+)\n[^\S\n]*([=~^\"'`#*+.:_-])\2{2,}\Z")
+# Struck-out text of Markdown is no statement.
+STRUCK_OUT = re.compile(r"~~(?=\S)[^~\n]+~~ ?|<(s|del|strike)>[^<\n]*</\1> ?")
 _RULE = re.compile(r"\s*[^\w\s]{3,}+\s*")
 _MARK = r"(?:[-*+\u2022\u25cb\u00b7]|\(?(?:\d{1,3}|[a-z])[.)])[^\S\n]"
 _ITEM = re.compile(r"\A(?:[-*+\u2022\u25cb\u00b7]|\d{1,3}[.)])\s+")
@@ -71,7 +73,7 @@ def parts(text: str, borders: Borders = ()) -> tuple[Part, ...]:
     columns: tuple[str, ...] = ()
     for start, stop, known in _stretches(text, borders):
         end = start + len(_without_rule(text[start:stop]))
-        shown = strip_markers(text[start:end]).strip()
+        shown = STRUCK_OUT.sub("", strip_markers(text[start:end])).strip()
         kind = known or _kind(text, start, end, shown)
         if kind in ("heading", "title"):
             shown = _HEADING.sub("", _UNDERLINED.sub(r"\1", shown)).strip("#*_ ")

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from docstokg.domain.answer.citations import LINK, strip_markers
 from docstokg.domain.answer.parts import (
     AT_ITEM,
+    STRUCK_OUT,
     Borders,
     Part,
     announces,
@@ -92,7 +93,8 @@ def comparable(text: str) -> str:
 def _folded(text: str) -> str:
     # Answers escape `<` before a tag.
     plain = _LINE_MARKUP.sub("", strip_markers(visible(text.replace("&lt;", "<"))))
-    plain = _TAG.sub(" ", _RAISED_TAG.sub("^", LINK.sub(r"\1", plain)))
+    plain = LINK.sub(r"\1", STRUCK_OUT.sub("", plain))
+    plain = _TAG.sub(" ", _RAISED_TAG.sub("^", plain))
     plain = _LOWERED.sub(" ", _RAISED.sub("^", _EMPHASIS.sub("", plain)))
     folded = compatible(plain).casefold().translate(_BRACKETS)
     return _QUOTES.sub("", _DASHES.sub("-", folded))

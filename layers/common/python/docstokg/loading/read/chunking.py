@@ -18,6 +18,8 @@ MARKS = 4
 CONTEXT_PIECES = 64
 
 OVERLAP_PIECES = 24
+# Blocks that are always separate passages.
+ALONE = ("row", "quote")
 SEPARATOR = " > "
 
 
@@ -93,10 +95,11 @@ class _Cutter:
     def _packed(self, units: Sequence[_Unit], room: int, label: str) -> Iterator[tuple[Span, str]]:
         soft = self._share(units, room)
         start = end = -1
+        alone = False
         for unit in units:
             size = self._size(unit.start, unit.end)
-            alone = unit.block is not None and unit.block.kind == "row"
-            limit = 0 if alone else room if size < soft // 4 else soft
+            follows_row, alone = alone, unit.block is not None and unit.block.kind in ALONE
+            limit = 0 if alone or follows_row else room if size < soft // 4 else soft
             if start >= 0 and self._size(start, unit.end) <= limit:
                 end = unit.end
                 continue
