@@ -17,6 +17,7 @@ from docstokg.contracts.response import (
     PlanUse,
     RAGResponse,
     Receipt,
+    TextSpan,
     Timings,
 )
 from docstokg.contracts.state import Grounded, RespondInput, Synthesis, TraceMessage
@@ -91,6 +92,7 @@ def respond(  # noqa: PLR0913 - one parameter a port
         query_used=plan.query,
         query_used_by=plan.query_used_by,
         answer=checked.answer if checked else "",
+        best_span=_best_span(checked, step_input.synthesis),
         citations=tuple(citations),
         results_count=len(citations),
         confidence=checked.confidence if checked else 0.0,
@@ -179,6 +181,15 @@ def _checked(
     with run.telemetry.span("check_answer", request_id=run.request_id):
         comparison = checks.compare(run, run.left_s(*time_budget.CHECK_ANSWER))
         return check_generated(run, grounded, synthesis, checks, comparison)
+
+
+def _best_span(checked: CheckedAnswer | None, synthesis: Synthesis | None) -> TextSpan | None:
+    """Return the chosen part of an answer whose text the checks did not change."""
+    if checked is None or synthesis is None or synthesis.best_span is None:
+        return None
+    start, end = synthesis.best_span
+    at = checked.answer.find(synthesis.answer[start:end])
+    return TextSpan(start=at, end=at + end - start) if at >= 0 and end > start else None
 
 
 def _marked(citations: Sequence[Citation], cited: Sequence[int]) -> list[Citation]:

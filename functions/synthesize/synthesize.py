@@ -27,10 +27,12 @@ from docstokg.errors import (
     Unavailable,
     WrongAnswer,
 )
-from docstokg.ports import LanguageModel
+from docstokg.ports import LanguageModel, Reader
 from docstokg.usecases.run import Run
 
 FIRST_CALL_SHARE = 0.6
+# Maximum time of the reader; sentences that it does not reach are ordered without it.
+READ_S = 2.0
 # Maximum bytes of a reply, and per requested token: some servers ignore the token limit.
 LEAST_ANSWER_BYTES, BYTES_A_TOKEN = 4000, 8
 
@@ -47,6 +49,7 @@ def synthesize(
     *,
     relevant: bool,
     language_model: Callable[[], LanguageModel],
+    reader: Callable[[], Reader | None] = lambda: None,
     told: Told | None = None,
 ) -> Synthesis:
     """Return the raw answer of a model, or the reason why there is none; never raises for failures.
@@ -63,7 +66,7 @@ def synthesize(
     failures: list[DocsToKGError] = []
     for position, model in enumerate(models):
         if model == extractive.MODEL:
-            return _extracted(run, blocks, chosen, _warnings(failures, model))
+            return _extracted(run, blocks, chosen, _warnings(failures, model), reader)
         time_s = _time_s(run, models[position + 1 :], first=not position)
         if time_s is None:
             continue
@@ -129,19 +132,30 @@ def _warnings(failures: Sequence[DocsToKGError], instead: str | None) -> tuple[s
 
 
 def _extracted(
-    run: Run, blocks: Sequence[Block], chosen: SynthesisPlan, warnings: tuple[str, ...]
+    run: Run,
+    blocks: Sequence[Block],
+    chosen: SynthesisPlan,
+    warnings: tuple[str, ...],
+    reader: Callable[[], Reader | None],
 ) -> Synthesis:
-    text, probability = extractive.answer(
-        run.plan.query, blocks, chosen.max_tokens, chosen.min_probability
+    def logits(question: str, texts: Sequence[str]) -> Sequence[float | None]:
+        time_s = min(READ_S, run.left_s(*time_budget.SYNTHESIZE))
+        model = run.attempt("reader", reader, lost=None)
+        read = None if model is None else partial(model.logits, question, texts, time_s)
+        found = None if read is None else run.attempt("reader", read, lost=None)
+        return found or (None,) * len(texts)
+
+    text, probability, best, notices = extractive.answer(
+        run.plan.query, blocks, chosen.max_tokens, chosen.min_probability, logits
     )
-    if not text:
-        warnings = (*warnings, no_room(chosen.max_tokens))
+    warnings = (*warnings, *notices, *(() if text else (no_room(chosen.max_tokens),)))
     return Synthesis(
         outcome="answered" if text else "no_room",
         answer=text,
         model=extractive.MODEL,
         provider=extractive.MODEL,
         probability=probability,
+        best_span=best,
         tokens_in=sum(tokens(block.text) for block in blocks),
         tokens_out=tokens(text),
         took_ms=run.took_ms(),

@@ -408,8 +408,8 @@ class Synthesis(StepResult):
     `outcome`: answered; abstained: nothing was found and no model called; failed: see `degraded`;
     unconfigured: failed, and no model has a key or address; no_room: no sentence fits into the
     token budget. `block_count`: number of leading blocks given to the model; None for all.
-    `probability`: that the built-in model's choice is correct; None for other models.
-    `is_incomplete`: the reply broke off after complete sentences.
+    `probability`: that the built-in model's choice is correct, and `best_span`: its place in
+    `answer`; None for other models. `is_incomplete`: the reply broke off after complete sentences.
     """
 
     outcome: Literal["answered", "abstained", "failed", "unconfigured", "no_room"]
@@ -418,6 +418,7 @@ class Synthesis(StepResult):
     provider: str = ""
     block_count: int | None = None
     probability: float | None = None
+    best_span: tuple[int, int] | None = None
     is_incomplete: bool = False
     tokens_in: int = 0
     tokens_out: int = 0

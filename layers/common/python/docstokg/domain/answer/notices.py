@@ -95,3 +95,8 @@ def is_abstention(answer: str) -> bool:
     """Return whether an answer is the abstention sentence, ignoring quotes and white space."""
     plain = " ".join(answer.replace("\u2019", "'").strip(" \t\r\n\"'*_`").split())
     return plain.rstrip(".").casefold() == ABSTENTION.rstrip(".").casefold()
+
+
+def rows_shown(shown: int, count: int) -> str:
+    """Return the warning for an answer that consists of the rows that match the question."""
+    return f"The answer shows {shown} of {count} matching rows."

@@ -33,6 +33,7 @@ _ITEM_BELOW = re.compile(rf"[^\S\n]*\n(?:[^\S\n]*\n)?([^\S\n]*){_MARK}")
 _BORDER = re.compile(r"(?<!\\)\|")
 _CELLS = re.compile(r"\s\|\s")
 _FIELD = re.compile(r"[\w][\w .()/-]{0,40}: \S")
+_FIELDS = re.compile(r"; (?=[^;]{1,60}: )")
 _PROMPT = re.compile(r"(?:[$%>] |>>> )\S")
 _ENDS = re.compile(r"[.!?;,:\u2026\u3002\uff01\uff1f][\"')\]*_`\u201d\u2019]*\Z")
 _STOPPED = re.compile(r"[.!?\u2026\u3002\uff01\uff1f][^\w\s]{0,9}(?:\s?\[[\d\s,]{1,20}\]){0,4}\Z")
@@ -47,7 +48,7 @@ class Part:
 
     `shown`: its text without markers; a row includes column names. `above`: heading and
     announcement. `before`: previous sentence under the same heading. `lead`: the line with a colon
-    that announces its list or code. `cells`, `columns`: for rows.
+    that announces its list or code. `cells`, `columns`: for rows of tables.
     """
 
     start: int
@@ -59,6 +60,19 @@ class Part:
     lead: str = ""
     cells: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
+    heading: str = ""
+
+    @property
+    def fields(self) -> tuple[tuple[str, str], ...]:
+        """Return name and value of each cell of a row, its key first; () without names."""
+        if self.kind != "row":
+            return ()
+        if self.cells:
+            same = len(self.columns) == len(self.cells)
+            return tuple(zip(self.columns, self.cells, strict=True)) if same else ()
+        pairs = [field.partition(": ") for field in _FIELDS.split(self.shown)]
+        complete = len(pairs) > 1 and all(name and value for name, _, value in pairs)
+        return tuple((name, value) for name, _, value in pairs) if complete else ()
 
 
 # The reader and the check of each sentence parse the same passages.
@@ -89,7 +103,7 @@ def parts(text: str, borders: Borders = ()) -> tuple[Part, ...]:
         if made and made[-1].kind == "code" != kind:
             lead = ""
         above = f"{heading} {lead}".strip()
-        made.append(Part(start, end, kind, shown, above, before, lead, row, columns))
+        made.append(Part(start, end, kind, shown, above, before, lead, row, columns, heading))
         if shown.endswith(":"):
             lead = shown
         elif kind == "sentence":
@@ -249,7 +263,7 @@ def _list(run: Sequence[Part]) -> Part | None:
 def _is_unit(text: str, one: Part) -> bool:
     if one.kind in ("heading", "title", "head") or one.shown.startswith("<!--"):
         return False
-    if len(one.shown) > LONGEST or one.shown.endswith(("?", "\uff1f")):
+    if len(one.shown) > LONGEST or one.shown.rstrip("*_ ").endswith(("?", "\uff1f")):
         return False
     if one.kind not in ("sentence", "item"):
         return bool(one.shown)
