@@ -164,7 +164,7 @@ def test_metrics_on_the_dashboard_are_ones_the_service_reports(template: Templat
     board = json.dumps(template.one("AWS::CloudWatch::Dashboard")["DashboardBody"])
     shown = set(re.findall(r'"DocsToKG\\",\\"(\w+)', board))
     shown |= set(re.findall(r"DocsToKG\W+(\w+)", board))
-    assert shown - {"environment"} <= set(METRICS)
+    assert shown - {"environment", "Logs"} <= set(METRICS)
     assert len(shown) >= 15
     for alarm in template.all("AWS::CloudWatch::Alarm").values():
         used = [alarm] + [
