@@ -43,9 +43,12 @@ def obstacles(environment: Environment) -> list[str]:
         for path, value in _texts(environment, "")
         if EXAMPLE.search(value)
     ]
-    here, room = (environment.account, environment.region), environment.function_quota - UNRESERVED
+    account_region, room = (
+        (environment.account, environment.region),
+        environment.function_quota - UNRESERVED,
+    )
     others = (other for other in ENVIRONMENTS.values() if other.name != environment.name)
-    beside = (other for other in others if (other.account, other.region) == here)
+    beside = (other for other in others if (other.account, other.region) == account_region)
     together = environment.reserved + sum(other.reserved for other in beside)
     if environment.account and together > max(room, 0) >= environment.reserved:
         problems.append(f"the environments of this account reserve {together} together")
@@ -97,8 +100,8 @@ def _places(environment: Environment) -> Iterator[str]:
         ("certificate_arn", environment.certificate_arn),
         ("index.arn", environment.index.arn),
     ):
-        here = (region, account or arn.split(":")[4]) if arn else None
-        if here and tuple(arn.split(":")[3:5]) != here:
+        account_region = (region, account or arn.split(":")[4]) if arn else None
+        if account_region and tuple(arn.split(":")[3:5]) != account_region:
             yield f"{path} {arn} should be of {region} and account {account or 'ACCOUNT'}"
     if network is None:
         return
@@ -147,19 +150,19 @@ def _traffic(environment: Environment) -> Iterator[str]:
     )
     for name in sorted(environment.concurrency.keys() & {*ANSWER, "authorize"}):
         if (reserved := environment.concurrency[name]) < (
-            least := concurrency(name, rate, model_s)
+            needed := concurrency(name, rate, model_s)
         ):
             yield (
-                f"concurrency.{name} {reserved} is under {least}, the calls at once of metering's "
-                f"{rate} questions per second: raise it to at least {least}, or lower the rate"
+                f"concurrency.{name} {reserved} is under {needed}, the calls at once of metering's "
+                f"{rate} questions per second: raise it to at least {needed}, or lower the rate"
             )
-    known = sorted(spec.name for spec in PACKAGED)
+    functions = sorted(spec.name for spec in PACKAGED)
     for field, names in (
         ("concurrency", environment.concurrency),
         ("snap_start", environment.snap_start),
     ):
-        if unknown := sorted(set(names).difference(known)):
-            yield f"{field} names no function: {', '.join(unknown)}; one of {', '.join(known)}"
+        if unknown := sorted(set(names).difference(functions)):
+            yield f"{field} names no function: {', '.join(unknown)}; one of {', '.join(functions)}"
     large = {spec.name for spec in PACKAGED if spec.storage_mb > SNAPPED_STORAGE_MB}
     if snapped := sorted(large.intersection(environment.snap_start)):
         yield (
@@ -199,13 +202,13 @@ def _index(environment: Environment) -> Iterator[str]:
 
 
 def _times(environment: Environment) -> Iterator[str]:
-    most = environment.max_timeout_s
-    own = environment.settings.get("default_timeout_s")
-    if isinstance(own, int | float) and own > most:
-        yield f"settings.default_timeout_s {own} is over max_timeout_s {most}: lower it"
-    if most > LONGEST_DEADLINE_S:
+    timeout_s = environment.max_timeout_s
+    default_s = environment.settings.get("default_timeout_s")
+    if isinstance(default_s, int | float) and default_s > timeout_s:
+        yield f"settings.default_timeout_s {default_s} is over max_timeout_s {timeout_s}: lower it"
+    if timeout_s > LONGEST_DEADLINE_S:
         yield (
-            f"max_timeout_s {most} does not end before the execution ({EXECUTION_S} s): at most "
+            f"max_timeout_s {timeout_s} does not end before the execution ({EXECUTION_S} s): at most "
             f"{LONGEST_DEADLINE_S:.0f}"
         )
     longest = max(net.state_s or 0 for net in NETS.values())
@@ -218,9 +221,9 @@ def _times(environment: Environment) -> Iterator[str]:
 
 def cautions(environment: Environment) -> list[str]:
     """Return warnings about a working configuration, one sentence each."""
-    told = []
+    warnings = []
     if not environment.alarm_email:
-        told.append("alarm_email is empty: alarms change colour and nobody is told")
+        warnings.append("alarm_email is empty: alarms change colour and nobody is told")
     rate, model_s = (
         sum(plan.rate for plan in environment.metering.values()),
         model_seconds(environment),
@@ -228,22 +231,22 @@ def cautions(environment: Environment) -> list[str]:
     for name in ("stream", "mcp"):
         reserved = environment.concurrency.get(name)
         if reserved is not None and reserved < concurrency(name, rate, model_s):
-            told.append(
+            warnings.append(
                 f"concurrency.{name} {reserved} answers {reserved / seconds(name, model_s):.0f} "
                 f"questions per second, and metering grants {rate}: others get 429"
             )
     if names := bedrock_models(environment):
-        told.append(
+        warnings.append(
             f"{', '.join(names)}: the account's first call of each is made by a person who has "
             "aws-marketplace:Subscribe and ViewSubscriptions; no function has these"
         )
     wanted = environment.settings.get("load_concurrency", environment.loads)
     if wanted != environment.loads:
-        told.append(
+        warnings.append(
             f"load_concurrency {wanted} becomes {environment.loads}: each load needs two of the "
             f"{environment.loading} tasks that load_tasks or function_quota leaves"
         )
-    return told
+    return warnings
 
 
 def _texts(value: object, path: str) -> Iterator[tuple[str, str]]:

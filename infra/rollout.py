@@ -39,13 +39,13 @@ def share_of_new(before: Weights, now: Weights) -> int:
 
 def live_versions(name: str, functions: Any) -> dict[str, str]:
     """Return the version behind the alias `live` of each function of an environment, by name."""
-    found = {}
+    versions = {}
     for spec in PACKAGED:
         function = f"docstokg-{name}-{spec.name}"
         with suppress(functions.exceptions.ResourceNotFoundException):
             alias = functions.get_alias(FunctionName=function, Name=LIVE)
-            found[function] = str(alias["FunctionVersion"])
-    return found
+            versions[function] = str(alias["FunctionVersion"])
+    return versions
 
 
 def stack_url(name: str, cloudformation: Any) -> str:
@@ -54,7 +54,7 @@ def stack_url(name: str, cloudformation: Any) -> str:
         (stack,) = cloudformation.describe_stacks(StackName=f"docstokg-{name}")["Stacks"]
     except cloudformation.exceptions.ClientError:
         return ""
-    outputs = {one["OutputKey"]: one["OutputValue"] for one in stack.get("Outputs", ())}
+    outputs = {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", ())}
     return str(outputs.get("Url", ""))
 
 
@@ -129,7 +129,7 @@ def main(name: str) -> None:
     import boto3
 
     session = boto3.session.Session(region_name=environment(name).region)
-    clients = [session.client(one) for one in ("stepfunctions", "cloudformation", "lambda")]
+    clients = [session.client(service) for service in ("stepfunctions", "cloudformation", "lambda")]
     release = Release(name, *clients)
 
     def smoke(share: int) -> bool:

@@ -186,8 +186,8 @@ def limits(environment: Environment) -> list[tuple[float, str]]:
         rates.append((questions_per_second(environment.index), "index"))
     for name in (*ANSWER, "stream", "mcp"):
         if reserved := environment.concurrency.get(name):
-            least = concurrency(name, 1_000, model_s)
-            rates.append((reserved * 1_000 / least, f"concurrency.{name}"))
+            calls = concurrency(name, 1_000, model_s)
+            rates.append((reserved * 1_000 / calls, f"concurrency.{name}"))
     return sorted(rates)
 
 
