@@ -208,8 +208,8 @@ def _times(environment: Environment) -> Iterator[str]:
         yield f"settings.default_timeout_s {default_s} is over max_timeout_s {timeout_s}: lower it"
     if timeout_s > LONGEST_DEADLINE_S:
         yield (
-            f"max_timeout_s {timeout_s} does not end before the execution ({EXECUTION_S} s): at most "
-            f"{LONGEST_DEADLINE_S:.0f}"
+            f"max_timeout_s {timeout_s} does not end before the execution ({EXECUTION_S} s): at "
+            f"most {LONGEST_DEADLINE_S:.0f}"
         )
     longest = max(net.state_s or 0 for net in NETS.values())
     if longest + environment.cold_start_s >= EXECUTION_S:
