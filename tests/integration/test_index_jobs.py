@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import batched
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -26,6 +27,7 @@ from docstokg.adapters.opensearch.snapshots import Snapshots
 from docstokg.adapters.opensearch.writer import OpenSearchWriter
 from docstokg.contracts.records import ChunkRecord, DocumentRecord, Scope
 from docstokg.contracts.retrieval import ChannelQuery
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.vectors import pack
 from docstokg.errors import Misconfigured, Timeout
 from tests.jvm.servers import Endpoint, Engine
@@ -98,17 +100,17 @@ def test_what_a_snapshot_holds_comes_back(kept: Kept) -> None:
     assert len(set(jobs.drill("monday"))) == 1
     writer.delete("kept", None)
     writer.close_load()
-    kept.server.call("DELETE", "/kept-documents", timeout_s=30)
-    assert reader.get(["u1"], SPACE, 30).missing == ("u1",)
+    kept.server.call("DELETE", "/kept-documents", deadline=Deadline.after(30))
+    assert reader.get(["u1"], SPACE, Deadline.after(30)).missing == ("u1",)
     restored = jobs.restore("monday")
     assert len(restored) == 3
     assert kept.register.text("kept", "d") == "One. Two."
-    assert set(reader.get(["u1", "u2"], SPACE, 30).chunks) == {"u1", "u2"}
+    assert set(reader.get(["u1", "u2"], SPACE, Deadline.after(30)).chunks) == {"u1", "u2"}
     # Aliases moved whole: another load finds one index behind each.
     writer.open_load("again", None, None, None)
     writer.put([(chunk(3), "three")])
     writer.close_load()
-    assert set(reader.get(["u1", "u3"], SPACE, 30).chunks) == {"u1", "u3"}
+    assert set(reader.get(["u1", "u3"], SPACE, Deadline.after(30)).chunks) == {"u1", "u3"}
 
 
 def chunk_of(doc_id: str, number: int) -> ChunkRecord:
@@ -147,8 +149,10 @@ def test_a_restore_deletes_again_what_was_deleted_since(kept: Kept) -> None:
     jobs.register({"type": "fs", "settings": kept.repository})
     now = 1_800_000_000.0
     first = jobs.keep_daily(now)
-    assert first["begun"].startswith("daily-2027-01-15") and first["age_days"] == 0
-    assert jobs.keep_daily(now + 3600)["begun"] == ""
+    assert first["begun"].startswith("daily-2027-01-15")
+    assert first["age_days"] == snapshots.KEPT_DAYS
+    ended(jobs, first["begun"])
+    assert jobs.keep_daily(now + 3600) == {"begun": "", "removed": [], "failed": [], "age_days": 0}
     writer.delete("kept", ["u2"])
     writer.close_load()
     kept.register.forget("kept", ["goes"])
@@ -160,13 +164,68 @@ def test_a_restore_deletes_again_what_was_deleted_since(kept: Kept) -> None:
     assert jobs.digest(ALIASES) == in_use
     jobs.restore(first["begun"])
     assert jobs.digest(ALIASES) == in_use
-    assert reader.get(["u1", "u2"], SPACE, 30).missing == ("u2",)
+    assert reader.get(["u1", "u2"], SPACE, Deadline.after(30)).missing == ("u2",)
     assert [one.doc_id for one in kept.register.documents("kept")] == ["stays"]
-    # Another day, and the first is forgotten; without one for days, its age is told.
+    # The first goes when the next is complete; without one for days, the age rises.
     later = jobs.keep_daily(now + 5 * 86_400, days=1)
-    assert later["removed"] == [first["begun"]]
+    assert later["removed"] == [] and later["age_days"] == 5
+    ended(jobs, later["begun"])
+    assert jobs.keep_daily(now + 6 * 86_400, days=1)["removed"] == [first["begun"]]
+    ended(jobs, "daily-2027-01-21")
     writer.open_load("open", None, None, None)
-    assert jobs.keep_daily(now + 8 * 86_400, days=1)["age_days"] == 3
+    assert jobs.keep_daily(now + 8 * 86_400, days=1)["age_days"] == 2
+
+
+def ended(jobs: Snapshots, snapshot: str) -> str:
+    """Return the state with which a snapshot ends."""
+    while True:
+        states = jobs._states()
+        if states.get(snapshot) != "IN_PROGRESS":
+            return states.get(snapshot, "vanished")
+        time.sleep(0.2)
+
+
+@pytest.mark.parametrize("unwritable", ["shards", "repository"])
+def test_an_incomplete_backup_alarms_and_spares_complete_ones(kept: Kept, unwritable: str) -> None:
+    """The age is of the newest complete snapshot, and the repaired repository is used again."""
+    writer = kept.writer
+    writer.open_load("run", None, None, None)
+    writer.put([(chunk(1), "one")])
+    writer.close_load()
+    kept.register.put([DocumentRecord(namespace="kept", doc_id="d", text="One.")])
+    jobs = Snapshots(kept.server, "kept")
+    jobs.register({"type": "fs", "settings": kept.repository})
+    noon = 1_800_000_000.0
+    whole = jobs.keep_daily(noon)["begun"]
+    assert ended(jobs, whole) == "SUCCESS"
+    folder = Path(kept.repository["location"])
+    closed = [folder] if unwritable == "repository" else list(folder.glob("**/indices/*/0"))
+    assert closed
+    modes = [path.stat().st_mode for path in closed]
+    for path in closed:
+        path.chmod(0o555)
+    ages, failures = [], 0
+    for day in range(1, 5):
+        writer.open_load(f"run{day}", None, None, None)
+        writer.put([(chunk(1 + day), str(day))])
+        writer.close_load()
+        report = jobs.keep_daily(noon + day * 86_400, days=2)
+        assert whole not in report["removed"]
+        ages.append(report["age_days"])
+        failures += len(report["failed"])
+        if report["begun"]:
+            assert ended(jobs, report["begun"]) != "SUCCESS"
+    assert ages == [1, 2, 3, 4]
+    if unwritable == "shards":
+        assert failures >= 3
+    for path, mode in zip(closed, modes, strict=True):
+        path.chmod(mode)
+    repaired = jobs.keep_daily(noon + 5 * 86_400, days=2)
+    assert ended(jobs, repaired["begun"]) == "SUCCESS"
+    report = jobs.keep_daily(noon + 5 * 86_400, days=2)
+    assert report["age_days"] == 0 and report["failed"] == []
+    assert jobs.names() == [whole, repaired["begun"]]
+    assert len(set(jobs.drill(repaired["begun"]))) == 1
 
 
 class Asking(threading.Thread):
@@ -185,9 +244,9 @@ class Asking(threading.Thread):
                 ChannelQuery(channel="dense", size=3, vector=VECTORS[number % len(VECTORS)]),
             ]
             try:
-                words, meaning = self._reader.search(asked, SPACE, 30)
+                words, meaning = self._reader.search(asked, SPACE, Deadline.after(30))
                 (first, *_), near = words.hits, [int(hit.uuid[1:]) for hit in meaning.hits]
-                whole = set(self._reader.get([f"u{number}"], SPACE, 30).chunks)
+                whole = set(self._reader.get([f"u{number}"], SPACE, Deadline.after(30)).chunks)
                 right = {n % len(VECTORS) for n in near} == {number % len(VECTORS)}
                 if first.uuid != f"u{number}" or not right or whole != {f"u{number}"}:
                     self.wrong.append((number, words, meaning))
@@ -202,7 +261,11 @@ class Asking(threading.Thread):
 
 def scores(reader: OpenSearchIndex) -> list[float]:
     asked = [ChannelQuery(channel="bm25", size=3, text=f"passage {n}") for n in range(20)]
-    return [hit.score for result in reader.search(asked, SPACE, 30) for hit in result.hits[:1]]
+    return [
+        hit.score
+        for result in reader.search(asked, SPACE, Deadline.after(30))
+        for hit in result.hits[:1]
+    ]
 
 
 def test_a_resize_killed_twice_ends_in_the_same_and_no_question_fails(kept: Kept) -> None:
@@ -223,7 +286,9 @@ def test_a_resize_killed_twice_ends_in_the_same_and_no_question_fails(kept: Kept
     server = Server(shards=Shards(3, 0), **at)
     jobs = Snapshots(server, "kept")
     begun = time.monotonic()
+    assert jobs.resize_is_due()
     assert len(jobs.resize()) == 3
+    assert not jobs.resize_is_due()
     asking.end()
     print(f"{MANY} chunks resized in {time.monotonic() - begun:.0f} s, {asking.asked} questions")
     assert asking.wrong == [] and asking.asked > 20
@@ -235,13 +300,14 @@ def test_a_resize_killed_twice_ends_in_the_same_and_no_question_fails(kept: Kept
     assert scores(reader) == pytest.approx(scored)
     reader.close()
     # Only replicas differ: nothing is copied. And loading goes on.
+    assert Snapshots(Server(shards=Shards(3, 1), **at), "kept").resize_is_due()
     assert Snapshots(Server(shards=Shards(3, 1), **at), "kept").resize() == ()
     again = httpx.get(f"{kept.endpoint.url}/kept*/_settings", timeout=60).json()
     assert [one["settings"]["index"]["number_of_replicas"] for one in again.values()] == ["1"] * 3
     writer.open_load("again", None, None, None)
     writer.put([(chunk(MANY), "new")])
     writer.close_load()
-    assert kept.reader.get([f"u{MANY}"], SPACE, 30).missing == ()
+    assert kept.reader.get([f"u{MANY}"], SPACE, Deadline.after(30)).missing == ()
     server.close()
 
 
