@@ -8,6 +8,7 @@ from docstokg.contracts.language_models import ModelAccess
 from docstokg.contracts.response import CheckedBy
 from docstokg.domain.answer.prompt import defused
 from docstokg.domain.answer.windows import best_windows
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.time_budget import VERIFY
 from docstokg.errors import WrongAnswer
 from docstokg.ports import Opinion, Pair, Verifier
@@ -71,14 +72,14 @@ def asking(call: Call, verifier: Verifier | None, author: str | None = None) -> 
     return Asking(
         verifier.name,
         kind == "llm" and author is not None and _bare(author) == _bare(model),
-        lambda claims: verify(call, verifier, claims, call.left_s(*VERIFY)),
+        lambda claims: verify(call, verifier, claims, call.deadline.limit(*VERIFY)),
     )
 
 
 def verify(
-    call: Call, verifier: Verifier, claims: Sequence[Claim], timeout_s: float
+    call: Call, verifier: Verifier, claims: Sequence[Claim], deadline: Deadline
 ) -> Verification:
-    """Decide claims in one batch within `timeout_s` seconds; never raises for the verifier.
+    """Decide claims in one batch within `deadline`; never raises for the verifier.
 
     The first 12 claims with passages are sent with their best windows. After a failure, a timeout
     or an invalid opinion nothing is decided; an opinion with an invented quote is ignored. Both add
@@ -92,10 +93,9 @@ def verify(
     decisions: list[Decision | None] = [None] * len(claims)
     is_void = False
     asked = tuple(pairs.values())
-    left_s = timeout_s - (time.perf_counter() - started)
     opinions = call.attempt(
         "verifier",
-        lambda: _checked(verifier, asked, left_s),
+        lambda: _checked(verifier, asked, deadline),
         "verifier_unavailable",
         verifier=verifier.name,
     ) if asked else ()  # fmt: skip
@@ -109,9 +109,9 @@ def verify(
 
 
 def _checked(
-    verifier: Verifier, pairs: Sequence[Pair], timeout_s: float
+    verifier: Verifier, pairs: Sequence[Pair], deadline: Deadline
 ) -> Sequence[Opinion | None]:
-    opinions = verifier.verify(pairs, timeout_s)
+    opinions = verifier.verify(pairs, deadline)
     if len(opinions) != len(pairs):
         raise WrongAnswer(f"{verifier.name}: {len(opinions)} opinions on {len(pairs)} claims")
     values = [
