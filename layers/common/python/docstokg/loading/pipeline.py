@@ -207,7 +207,7 @@ def read_files(
             count.rejected += rejects.count > rejected
             count.chunks += staging.count("chunk") - chunks
             advance(1)
-    rejects.notes += _cycles(staging)
+    rejects.notes += _superseded(staging, registry)
     if (chosen := choose_encoder(context)) is not context:
         context, dimension = chosen, chosen.dimension
     model = context.model or (UPSTREAM if staging.holds_vectors() else None)
@@ -215,19 +215,31 @@ def read_files(
     return replace(context, model=model, dimension=dimension if model else None)
 
 
-def _cycles(staging: Staging) -> list[str]:
-    found = supersedes.links(
-        supersedes.Document(
+def _superseded(staging: Staging, registry: SourceRegistry) -> list[str]:
+    stored = {
+        record.doc_id: supersedes.Document(
+            record.doc_id, record.doc_id, record.path, record.title, ()
+        )
+        for record in registry.stored.values()
+    }
+    texts = {}
+    for chunk in staging.beginnings():
+        stored[chunk.doc_id] = supersedes.Document(
             chunk.doc_id,
             chunk.doc_id,
             chunk.document_name or "",
             chunk.title,
             supersedes.declared(chunk.metadata),
         )
-        for chunk in staging.superseding()
-    )
-    names = ", ".join(sorted(found.in_cycles))
-    return [f"supersedes is ignored: {names} supersede each other"] if names else []
+        if "supersedes" not in chunk.metadata:
+            texts[chunk.doc_id] = chunk.text
+    declared, notes = supersedes.declare(texts, stored)
+    for doc_id, verb, names in declared:
+        staging.declare(doc_id, verb, names)
+        if verb == "supersedes":
+            stored[doc_id] = stored[doc_id]._replace(supersedes=names)
+    cycles = ", ".join(sorted(supersedes.links(stored.values()).in_cycles))
+    return notes + [f"supersedes is ignored: {cycles} supersede each other"] * bool(cycles)
 
 
 def choose_encoder(context: Context) -> Context:

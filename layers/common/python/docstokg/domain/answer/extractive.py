@@ -66,10 +66,10 @@ def answer(query: str, blocks: Sequence[Block], max_tokens: int, least: float) -
     """Quote the best sentence, or two linked ones, if P(answerable) is at least `least`.
 
     A sentence that begins with a pronoun is quoted with its predecessor. Up to two more passages
-    are cited. Superseded blocks are skipped. Abstain if a name in the question is in no block. The
-    text is "" unless under `max_tokens`.
+    are cited. Superseded blocks, and the older ones of a series, are skipped. Abstain if a name in
+    the question is in no block. The text is "" unless under `max_tokens`.
     """
-    current = [block for block in blocks if block.superseded_by is None]
+    current = [block for block in blocks if block.superseded_by is block.newest is None]
     read = [block for i, block in enumerate(current) if i < READ or block.steps]
     best = choose(query, read) if names_only(query, read) else None
     if best is None:
