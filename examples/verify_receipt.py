@@ -60,8 +60,20 @@ def key_of(keys: dict[str, Any], key_id: str) -> Ed25519PublicKey | None:
         named = canonical({name: key[name] for name in ("crv", "kty", "x")}).encode()
         digest = base64.urlsafe_b64encode(hashlib.sha256(named).digest()).decode().rstrip("=")
         if digest == key_id:
-            return Ed25519PublicKey.from_public_bytes(base64.urlsafe_b64decode(key["x"] + "="))
+            public = Ed25519PublicKey.from_public_bytes(base64.urlsafe_b64decode(key["x"] + "="))
+            if any(is_signed(public, b"\1" + bytes(63), bytes([n])) for n in range(64)):
+                raise ValueError("a key of small order proves any text")
+            return public
     return None
+
+
+def is_signed(key: Ed25519PublicKey, signature: bytes, data: bytes) -> bool:
+    """Return whether the key made this signature of the data."""
+    try:
+        key.verify(signature, data)
+    except InvalidSignature:
+        return False
+    return True
 
 
 def faults(response: dict[str, Any], keys: dict[str, Any]) -> Iterator[str]:
@@ -95,9 +107,7 @@ def signature_faults(response: dict[str, Any], keys: dict[str, Any]) -> Iterator
     raw = base64.b64decode(response["receipt"]["signature"], validate=True)
     if base64.b64encode(raw).decode() != response["receipt"]["signature"]:
         yield "signature: not canonical base64"
-    try:
-        key.verify(raw, canonical({**signed, "receipt": receipt}).encode("utf-8"))
-    except InvalidSignature:
+    if not is_signed(key, raw, canonical({**signed, "receipt": receipt}).encode("utf-8")):
         yield "signature: the response or the receipt was changed"
 
 

@@ -25,7 +25,7 @@ from docstokg.errors import DocsToKGError, Timeout
 from docstokg.ports import Embedder, SearchIndex, Verifier, embed_questions, encoder_of
 from docstokg.usecases.check_answer import ground_sentences, ground_text
 from docstokg.usecases.comparison import Comparison
-from docstokg.usecases.intake import namespace_of, parse_body
+from docstokg.usecases.intake import namespaces_of, parse_body
 from docstokg.usecases.problems import json_reply, problem_reply
 from docstokg.usecases.run import Begin, Call, graph_reason
 from docstokg.usecases.verification import Asking, asking
@@ -60,12 +60,14 @@ def check(  # noqa: PLR0913 - each dependency is given by name
     request = parse_body(envelope, CheckRequest, MAX_CHECK_BYTES)
     if isinstance(request, Reply):
         return request
-    namespace: str | Reply = DEFAULT_NAMESPACE  # not read
-    if request.sources is None or request.namespace is not None:
-        namespace = namespace_of(envelope, request.namespace, index, begin)
-    if isinstance(namespace, Reply):
-        return namespace
-    call = begin(envelope.request_id, envelope.caller.scope(namespace))
+    requested = request.requested_namespaces
+    is_stored = request.sources is None or bool(requested)
+    names: tuple[str, ...] | Reply = (DEFAULT_NAMESPACE,)  # not read
+    if is_stored:
+        names = namespaces_of(envelope, requested, index, begin)
+    if isinstance(names, Reply):
+        return names
+    call = begin(envelope.request_id, envelope.caller.scope(names[0], None, *names[1:]))
     draft = _Draft(call, request, index, embedder, compare, asking(call, verifier))
     with call.timed("total"):
         try:
@@ -76,7 +78,7 @@ def check(  # noqa: PLR0913 - each dependency is given by name
             failed = (504, "deadline_exceeded") if late else (503, "nothing_to_cite")
             return problem_reply(*failed, detail, envelope.request_id)
         report = None
-        if request.sources is None or request.namespace is not None:
+        if is_stored:
             with call.timed("consistency"):
                 report = _consistency(call, request.text, check_consistency)
     response = CheckResponse(

@@ -9,6 +9,7 @@ from docstokg.contracts.envelope import Reply
 from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.records import ReceiptText, StoredChunk
 from docstokg.contracts.response import (
+    REASONS,
     BudgetUsed,
     Citation,
     Diagnostics,
@@ -67,6 +68,8 @@ def respond(  # noqa: PLR0913 - one parameter a port
     started = time.perf_counter()
     plan = run.plan
     if plan.expect is not None:
+        if run.clock() * 1000 > plan.deadline_ms:
+            run.mark_degraded("deadline_exceeded")
         return _explained(run, grounded)
     run.warnings += [*plan.warnings, *grounded.warnings]
     checked = _checked(run, grounded, step_input.synthesis, checks)
@@ -129,7 +132,10 @@ def _explained(run: Run, grounded: Grounded) -> Reply:
         detail = "No such document or passage in this namespace, or it may not be seen."
         run.finish(404, code="not_found")
         return problem_reply(404, "not_found", detail, run.request_id)
-    warnings = tuple(dict.fromkeys([*run.plan.warnings, *grounded.warnings, *run.warnings]))
+    degraded = [f"Incomplete: {REASONS[reason]}." for reason in run.degraded]
+    warnings = tuple(
+        dict.fromkeys([*run.plan.warnings, *grounded.warnings, *run.warnings, *degraded])
+    )
     reply = grounded.explained.model_copy(update={"warnings": warnings})
     run.finish(200, degraded_reasons=list(run.degraded), lost_at=reply.lost_at)
     return json_reply(reply)

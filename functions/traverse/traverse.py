@@ -28,7 +28,7 @@ from docstokg.domain.budget import (
 from docstokg.errors import DocsToKGError
 from docstokg.observability import Telemetry
 from docstokg.ports import SearchIndex
-from docstokg.usecases.intake import invalid, namespace_of, parse_body
+from docstokg.usecases.intake import invalid, namespaces_of, parse_body
 from docstokg.usecases.problems import json_reply, problem_reply
 from docstokg.usecases.refusals import caller_hash
 from docstokg.usecases.run import Begin, Call, Run, graph_reason
@@ -65,9 +65,9 @@ def traverse(
     request = parse_body(envelope, TraverseRequest)
     if isinstance(request, Reply):
         return request
-    namespace = namespace_of(envelope, request.namespace, index, begin)
-    if isinstance(namespace, Reply):
-        return namespace
+    names = namespaces_of(envelope, request.requested_namespaces, index, begin)
+    if isinstance(names, Reply):
+        return names
     view = read_cursor(request.cursor or "") if _is_view(request) else None
     problems, labels = _labels(request)
     offset = _offset(request)
@@ -76,7 +76,7 @@ def traverse(
     topics = request.filters.topic
     filters: Filters | None = {"topic": topics} if topics is not None else None
     filters = view.filter if view is not None else filters
-    call = begin(envelope.request_id, envelope.caller.scope(namespace, filters))
+    call = begin(envelope.request_id, envelope.caller.scope(names[0], filters, *names[1:]))
     wait_s = budget.spend(envelope.caller.sub, call.clock(), call.request_id)
     if wait_s > 0:
         return _refused(call, "traverse", envelope.caller.sub, wait_s)
@@ -231,6 +231,8 @@ def view_of_citations(
 ) -> GraphView | Reply | None:
     """Walk from the citations and the question's entities; return a 429, or None on failure."""
     plan, limits = run.plan, run.plan.graph_limits or GraphLimits()
+    if not grounded.citations and not grounded.seeds:
+        return GraphView(nodes=(), edges=(), budget=GraphBudget(**WalkResult().spent()))
     wait_s = budget.spend(plan.caller_sub, run.clock(), run.request_id)
     if wait_s > 0:
         return _refused(run, plan.route, plan.caller_sub, wait_s)

@@ -4,14 +4,16 @@ import hashlib
 import json
 import time
 from datetime import datetime
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from docstokg.contracts.chat import CONVERSATIONS, ChatPlan
 from docstokg.contracts.envelope import Envelope, Reply
 from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.records import Scope
 from docstokg.contracts.request import (
+    ANSWER_FIELDS,
     DEFAULT_NAMESPACE,
+    Expected,
     ExplainRequest,
     KgExpansion,
     RAGRequest,
@@ -45,6 +47,18 @@ NO_KEY = (
 )
 
 
+class Parsed(NamedTuple):
+    """A request body as the request of an answer; `request` is None if it has errors.
+
+    `expect`: the passage that `/v1/explain` traces.
+    """
+
+    request: RAGRequest | None
+    errors: list[FieldProblem]
+    chat: ChatPlan | None = None
+    expect: Expected | None = None
+
+
 def validate(envelope: Envelope, *, rules: Settings, started_at: str, now_ms: float) -> Validated:
     """Return the plan and scope of a request, or the reply that ends the execution.
 
@@ -60,20 +74,21 @@ def validate(envelope: Envelope, *, rules: Settings, started_at: str, now_ms: fl
     body = decode_body(envelope.body_b64, envelope.request_id)
     if isinstance(body, Reply):
         return Validated(reply=body)
-    request, chat, errors = _parse(envelope.route, body, rules.models)
+    request, errors, chat, expect = _parse(envelope.route, body, rules.models)
     if errors or request is None:
         return Validated(reply=invalid(errors, envelope.request_id))
     if request.receipt and not rules.receipt_key:
         return Validated(reply=problem_reply(400, "receipts_off", NO_KEY, envelope.request_id))
     caller = envelope.caller
-    names = request.asked_namespaces or (caller.sole_namespace,)
+    names = request.requested_namespaces or (caller.sole_namespace,)
     choices = () if names[0] else caller.namespaces
     if choices:
         names = (DEFAULT_NAMESPACE if caller.may_read(DEFAULT_NAMESPACE) else "",)
     elif (refused := not_granted(envelope, *names)) is not None:
         return Validated(reply=refused)
     scope = caller.scope(names[0], request.filter, *names[1:])
-    plan = _plan(envelope, request, scope, rules, _started_ms(started_at, now_ms))
+    started_ms = _started_ms(started_at, now_ms)
+    plan = _plan(envelope, request, scope, rules, started_ms=started_ms, expect=expect)
     took_ms = round((time.perf_counter() - began) * 1000, 3)
     more = {"validation_ms": took_ms, "choices": choices, "chat": chat, "told": told}
     more["recalls"] = bool(choices or request.cache_key)
@@ -82,31 +97,48 @@ def validate(envelope: Envelope, *, rules: Settings, started_at: str, now_ms: fl
     return Validated(plan=plan.model_copy(update=more), scope=scope)
 
 
-def _parse(
-    route: str, body: bytes, models: tuple[str, ...]
-) -> tuple[RAGRequest | None, ChatPlan | None, list[FieldProblem]]:
+def _parse(route: str, body: bytes, models: tuple[str, ...]) -> Parsed:
     if route in CONVERSATIONS:
         read = read_chat if route == "chat" else read_responses
         request, chat, errors = read(body, models)
         if request is not None and request.synthesis.model not in models:
             errors.append(_model_not_allowed("$.model", models))
-        return request, chat, errors
-    parsed_request, errors = _parse_request(route, body)
-    return parsed_request, None, [*errors, *_unknown_model(body, parsed_request, models)]
+        return Parsed(request, errors, chat)
+    parsers = {"answer": _parse_answer, "explain": _parse_explain}
+    parsed = parsers.get(route, _parse_search)(body)
+    errors = [*parsed.errors, *_unknown_model(body, parsed.request, models)]
+    return parsed._replace(errors=errors)
 
 
-def _parse_request(route: str, body: bytes) -> tuple[RAGRequest | None, list[FieldProblem]]:
-    if route in ("answer", "explain"):
-        return parse(body, ExplainRequest if route == "explain" else RAGRequest)
+def _parse_answer(body: bytes) -> Parsed:
+    return Parsed(*parse(body, RAGRequest))
+
+
+def _parse_explain(body: bytes) -> Parsed:
+    explain, errors = parse(body, ExplainRequest)
+    if explain is None:
+        unused = {"message": "leave out what only an answer uses"}
+        return Parsed(
+            None,
+            [
+                error.model_copy(update=unused) if error.path in ANSWER_FIELDS else error
+                for error in errors
+            ],
+        )
+    fields = explain.model_dump(exclude={"expect"}, exclude_unset=True, exclude_none=True)
+    return Parsed(RAGRequest.model_validate(fields), errors, expect=explain.expect)
+
+
+def _parse_search(body: bytes) -> Parsed:
     search, errors = parse(body, SearchRequest)
     if search is None:
-        return None, errors
+        return Parsed(None, errors)
     fields = search.model_dump()
     if "max_chunks" not in search.budget.model_fields_set:
         fields["budget"]["max_chunks"] = search.top_k
     if "timeout_s" not in search.budget.model_fields_set:
         del fields["budget"]["timeout_s"]  # the server's default, not the contract's
-    return RAGRequest.model_validate(fields), errors
+    return Parsed(RAGRequest.model_validate(fields), errors)
 
 
 def _unknown_model(
@@ -140,7 +172,13 @@ def _started_ms(started_at: str, now_ms: float) -> int:
 
 
 def _plan(
-    envelope: Envelope, request: RAGRequest, scope: Scope, rules: Settings, started_ms: int
+    envelope: Envelope,
+    request: RAGRequest,
+    scope: Scope,
+    rules: Settings,
+    *,
+    started_ms: int,
+    expect: Expected | None,
 ) -> Plan:
     is_chosen = "timeout_s" in request.budget.model_fields_set
     asked_s = request.budget.timeout_s if is_chosen else rules.default_timeout_s
@@ -159,10 +197,12 @@ def _plan(
         warnings.append("Graph expansion is switched off on this server.")
     if envelope.route == "answer" and not request.synthesis.enabled:
         warnings.append(NO_SYNTHESIS)
-    explained = request if isinstance(request, ExplainRequest) else None
     turns = [(turn.role, turn.content) for turn in request.history]
     query = whole_question(request.query, turns)
-    model = request.synthesis.model if request.synthesis.enabled else EXTRACTIVE
+    is_written = request.synthesis.enabled
+    if expect is not None:
+        is_written = "model" in request.synthesis.model_fields_set
+    model = request.synthesis.model if is_written else EXTRACTIVE
     remote = model if model != EXTRACTIVE else None
     return Plan(
         request_id=envelope.request_id,
@@ -187,9 +227,9 @@ def _plan(
             time_s=time_budget.RETRIEVE.cap_s,
         ),
         expansion=_expansion(expansion, rules),
-        expect=explained.expect if explained else None,
-        synthesis=None if explained else _synthesis(request, rules),
-        verbosity="snippet" if explained else verbosity,
+        expect=expect,
+        synthesis=_synthesis(request, rules),
+        verbosity=verbosity,
         snippet_chars=SEARCH_SNIPPET if envelope.route == "search" else ANSWER_SNIPPET,
         graph_limits=request.limits.graph,
         diagnostics=request.diagnostics,
@@ -198,14 +238,14 @@ def _plan(
         budget_limits=BudgetLimits(
             max_chunks=request.budget.max_chunks,
             max_tokens_context=request.budget.max_tokens_context,
-            max_tokens_gen=request.budget.max_tokens_gen,
+            max_tokens_gen=request.generation_tokens,
             timeout_s=timeout_s,
         ),
         min_score=rules.min_score,
         repair=rules.repair,
         verifies=rules.verifier is not None,
         warnings=tuple(warnings),
-        cache=None if explained else _cache(envelope, request),
+        cache=_cache(envelope, request),
     )
 
 
@@ -251,7 +291,7 @@ def _synthesis(request: RAGRequest, rules: Settings) -> SynthesisPlan | None:
         model=request.synthesis.model,
         fallback=rules.llm_fallback_model,
         temperature=request.synthesis.temperature,
-        max_tokens=request.budget.max_tokens_gen,
+        max_tokens=request.generation_tokens,
         style_hint=request.synthesis.system_prompt if rules.allow_system_prompt else None,
         min_probability=rules.answer_min_probability,
     )

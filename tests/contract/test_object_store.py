@@ -53,6 +53,12 @@ def test_what_was_written_is_read_until_it_is_removed(store: ObjectStore) -> Non
         store.get("a")
 
 
+def test_delete_below_an_object_changes_nothing(store: ObjectStore) -> None:
+    store.put("a", b"one")
+    store.delete("a/b")
+    assert store.get("a") == b"one"
+
+
 def test_keys_are_listed_by_their_bytes_with_what_is_known_of_them(store: ObjectStore) -> None:
     keys = ["p/a.txt", "p/a/b", "p/a-b", "p/ä", "p/z", "q/a", "p/\U0001f600", "p/ﬀ", "p/a/b c&d"]
     for place, key in enumerate(keys):

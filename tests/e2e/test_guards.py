@@ -48,6 +48,13 @@ def test_only_names_of_this_machine_are_answered(served) -> None:
         assert refused.headers["content-type"] == "application/problem+json"
 
 
+def test_an_escaped_path_is_not_found(served) -> None:
+    client = served("localhost")
+    assert client.get("/v1/namespaces").status_code == 200
+    for path in ("/v1%2fnamespaces", "/v1/name%73paces"):
+        assert client.get(path).status_code == 404, path
+
+
 def test_a_foreign_page_gets_no_tools(served) -> None:
     client = served("localhost", hosts=("rag.example",))
     for origin in ("https://evil.example", "null", "http://[", "http://localhost.evil.example"):
@@ -72,7 +79,10 @@ CALLS = [
 
 def preflight(client, path: str, method: str, origin: str = PAGE):
     asked = {"origin": origin, "access-control-request-method": method}
-    more = {"access-control-request-headers": "authorization,content-type,mcp-method"}
+    more = {
+        "access-control-request-headers": "authorization,content-type,mcp-method",
+        "access-control-request-private-network": "true",
+    }
     return client.options(path, headers=asked | more)
 
 
@@ -96,7 +106,9 @@ def test_pages_of_listed_origins_may_call(served, listed) -> None:
         if headers == EVENTS:
             assert told.headers["content-type"].startswith("text/event-stream")
     if shown != "*":
-        assert preflight(client, "/mcp", "POST", "https://evil.example").status_code == 400
+        refused = preflight(client, "/mcp", "POST", "https://evil.example")
+        assert refused.status_code == 400
+        assert "access-control-allow-private-network" not in refused.headers
         told = client.post("/mcp", json=PING, headers={"origin": "https://evil.example"})
         assert told.status_code == 403
         assert "access-control-allow-origin" not in told.headers

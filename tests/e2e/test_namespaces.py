@@ -195,6 +195,21 @@ def test_several_namespaces_are_listed_to_who_may_read_them(client: Any) -> None
         assert body_of(send(client, key, Probe("/v1/search", named)))["citations"]
 
 
+def test_check_and_traverse_read_several_namespaces(client: Any) -> None:
+    names = ["acme-7", "cedar-5"]
+    draft = {"text": "The keeper Quokka 1 keeps it. The keeper Narwhal 1 keeps it."}
+    walk = {"seed_ids": [f"doc:{name}-doc-1" for name in names]}
+    for path, body in (("/v1/check", draft), ("/v1/traverse", walk)):
+        reply = body_of(send(client, "two", Probe(path, {**body, "namespaces": names})))
+        found = {row["id"] for row in reply.get("nodes", ())}
+        found |= {row["uuid"] for row in reply.get("diagnostics", {}).get("sources", ())}
+        for name in names:
+            stored = {chunk_uuid(name, row["id"]) for row in texts(name, TENANTS[name])}
+            assert found & stored, (path, name, reply)
+        refused = send(client, "acme", Probe(path, {**body, "namespaces": names}))
+        assert (refused.status_code, "cedar-5" in refused.text) == (403, True)
+
+
 def test_without_documents_the_answer_says_so_and_without_rights_it_is_refused(client: Any) -> None:
     asked = Probe("/v1/search", {"query": "Who keeps the vault code?"})
     found = body_of(send(client, "only-empty", asked))

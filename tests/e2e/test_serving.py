@@ -179,6 +179,8 @@ def test_headers_in_one_packet_are_bounded(server) -> None:
     long = httpx.get(f"{server.url}/v1/health", headers={"x-padding": "a" * 17_000})
     assert refusal(long) == (431, "headers_too_large")
     assert httpx.get(f"{server.url}/v1/health", headers={"x-padding": "a" * 9_000}).is_success
+    many = httpx.get(f"{server.url}/v1/health", headers=[("a", "")] * 3_500)
+    assert refusal(many) == (431, "headers_too_large")
 
 
 def test_two_lengths_of_a_body_are_refused_and_the_connection_ends(server) -> None:

@@ -82,6 +82,8 @@ BAD_VECTORS = {
     "not a number": _rows(lambda rows: [{**row, "embedding": ["x"] * 8} for row in rows]),
     "NaN": _rows(lambda rows: [{**row, "embedding": [float("nan")] * 8} for row in rows]),
     "all zero": _rows(lambda rows: [{**row, "embedding": [0.0] * 8} for row in rows]),
+    "too long for float32": _rows(lambda rows: [{**r, "embedding": [1e308] * 8} for r in rows]),
+    "an infinite length": _rows(lambda rows: [{**r, "embedding": [3e38] * 8} for r in rows]),
     "null": _rows(lambda rows: [{**row, "embedding": None} for row in rows]),
     "no rows": _rows(lambda rows: None),
     "another model": lambda path, payload: {**payload, "model": "other"},
@@ -130,6 +132,7 @@ BAD_SCORES = {
     "no index": _results(lambda rows: [{"relevance_score": 1.0} for _ in rows]),
     "a word": _results(lambda rows: [{**row, "relevance_score": "high"} for row in rows]),
     "infinite": _results(lambda rows: [{**row, "relevance_score": float("inf")} for row in rows]),
+    "too large": _results(lambda rows: [{**row, "relevance_score": 1e308} for row in rows]),
     "strings": _results(lambda rows: ["x" for _ in rows]),
     "nothing": _results(lambda rows: None),
 }

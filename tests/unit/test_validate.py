@@ -37,7 +37,8 @@ def test_defaults_make_a_plan() -> None:
 def test_every_error_comes_at_once_with_its_path() -> None:
     body = {
         "query": "x", "top_k": 0, "namespace": "Upper", "surprise": 1,
-        "budget": {"max_chunks": "9", "timeout_s": 61}, "filter": {"k": [{"a": 1}]},
+        "budget": {"max_chunks": "9", "timeout_s": 61, "max_tokens_gen": 0},
+        "filter": {"k": [{"a": 1}]},
         "kg_expansion": {"hops": 4}, "synthesis": {"enabled": True, "model": "nobody"},
         "verbosity": "loud", "providers": {"embedding": "x"},
     }  # fmt: skip
@@ -58,6 +59,22 @@ def test_every_error_comes_at_once_with_its_path() -> None:
         "$.verbosity",
         "$.providers.embedding",
     }
+
+
+@pytest.mark.parametrize(
+    ("synthesis", "budget", "tokens"),
+    [
+        ({"enabled": True}, {}, 300),
+        ({"enabled": True}, {"max_tokens_gen": None}, 300),
+        ({"enabled": True}, {"max_tokens_gen": 40}, 40),
+        ({}, {}, 0),
+    ],
+)
+def test_an_unlimited_answer_has_300_tokens(synthesis, budget, tokens) -> None:
+    plan = run({"query": "abc", "synthesis": synthesis, "budget": budget}).plan
+    assert plan is not None
+    assert plan.budget_limits.max_tokens_gen == tokens
+    assert plan.synthesis is None or plan.synthesis.max_tokens == tokens
 
 
 @pytest.mark.parametrize(

@@ -205,7 +205,7 @@ def test_turns_and_passages_share_the_context_budget(cheeses: Any, model: ModelS
 def test_explain_follows_the_question_that_the_answer_uses(
     cheeses: Any, model: ModelServer
 ) -> None:
-    more = {"history": HISTORY, "expect": {"doc_id": "vellin.md"}}
-    body = written(ASKED, model="house-model", **more)
+    body = {"query": ASKED, "history": HISTORY, "expect": {"doc_id": "vellin.md"}}
+    body["synthesis"] = {"model": "house-model"}
     assert body_of(cheeses.post("/v1/explain", json=body))["rank"] == 1
     assert len(model.requests) == 1

@@ -16,6 +16,7 @@ from docstokg.contracts.response import RAGResponse
 from docstokg.domain.budget import nested_json_bytes
 from docstokg.domain.canonical_json import signed_part
 from docstokg.domain.identity import chunk_uuid
+from docstokg.errors import Misconfigured
 from docstokg_functions.respond.trim import reply_within
 from tests.builders import body_of, ran, refusal, tool_call, written
 from tests.workflow.conftest import Cli
@@ -441,3 +442,29 @@ def test_a_signature_is_one_text_only(key: Path) -> None:
     ]
     assert base64.b64decode(others[0]) == base64.b64decode(signature)
     assert not any(keys.is_signed(keys.key_id, b"data", other) for other in others)
+
+
+# Points of order 1, 2, 4 and 8, and two other encodings of order 1 (RFC 8032, section 5.1.3).
+WEAK_POINTS = [
+    "0100000000000000000000000000000000000000000000000000000000000000",
+    "ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+    "0000000000000000000000000000000000000000000000000000000000000080",
+    "0000000000000000000000000000000000000000000000000000000000000000",
+    "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+    "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+    "eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+]
+
+
+@pytest.mark.parametrize("point", WEAK_POINTS)
+def test_a_key_of_small_order_is_refused(point: str) -> None:
+    x = base64.urlsafe_b64encode(bytes.fromhex(point)).decode().rstrip("=")
+    keys = {"keys": [{"kty": "OKP", "crv": "Ed25519", "x": x}]}
+    with pytest.raises(Misconfigured, match="no Ed25519 key"):
+        ReceiptKeys.read(json.dumps(keys), "keys.json")
+
+
+def test_a_deeply_nested_key_set_is_refused() -> None:
+    nested = '{"keys": ' + "[" * 100_000 + "]" * 100_000 + "}"
+    with pytest.raises(Misconfigured, match="no Ed25519 key"):
+        ReceiptKeys.read(nested, "keys.json")

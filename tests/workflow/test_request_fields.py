@@ -8,7 +8,7 @@ from typing import Any, get_args, get_origin
 import pytest
 from pydantic import BaseModel
 
-from docstokg.contracts.request import ExplainRequest, RAGRequest
+from docstokg.contracts.request import ANSWER_FIELDS, ExplainRequest, RAGRequest
 from docstokg.wiring import Wiring
 from docstokg_local.cli.verify import verify_response
 from tests.builders import settings_at
@@ -328,6 +328,47 @@ def test_a_passage_is_followed_through_every_stage(mills: Path, client_for: Any)
     assert [s["stage"] for s in off["stages"]] == ["search", "selection", "budget"]
 
 
+EXPLAIN_ONLY = {"expect.doc_id", "expect.chunk_id"}
+
+
+def test_explain_refuses_fields_of_an_answer(mills: Path, client_for: Any) -> None:
+    client = client_for(mills)
+    unused = set(fields(RAGRequest)) - set(fields(ExplainRequest))
+    assert {f"$.{path}" for path in unused if not path.startswith("limits.")} == ANSWER_FIELDS - {
+        "$.limits"
+    }
+    assert set(fields(ExplainRequest)) - set(fields(RAGRequest)) == EXPLAIN_ONLY
+    values = {path: value for path, (_, value) in CHANGES.items()} | {
+        "cache_key": "k",
+        "receipt": True,
+    }
+    body: dict[str, Any] = {"expect": {"doc_id": "d0"}, "top_p": 1}
+    for path in unused:
+        body = with_value(body, path, values[path])
+    errors = {error["path"]: error for error in explained(client, 400, **body)["errors"]}
+    assert errors.keys() == ANSWER_FIELDS | {"$.top_p"}
+    assert errors.pop("$.top_p")["message"] != "leave out what only an answer uses"
+    assert {error["message"] for error in errors.values()} == {"leave out what only an answer uses"}
+
+
+def test_explain_reranks_within_its_timeout(mills: Path, client_for: Any) -> None:
+    question: dict[str, Any] = {"expect": {"doc_id": "d0"}}
+    lost = "Incomplete: the reranker was unavailable."
+    off = explained(client_for(mills), providers={"reranker": "cohere"}, **question)
+    assert lost in off["warnings"]
+    with serving() as server:
+        jina = {"rerank_provider": "jina", "rerank_base_url": server.url, "rerank_api_key": "k"}
+        client = client_for(mills, **jina)
+        none = explained(client, providers={"reranker": "none"}, **question)
+        assert (server.requests, none["warnings"]) == ([], [])
+        reranked = explained(client, **question)
+        assert (len(server.requests), reranked["warnings"]) == (1, [])
+        assert reranked["stages"] != none["stages"]
+        server.mode, server.delay_s = "slow", 0.7
+        assert explained(client, budget={"timeout_s": 10}, **question)["warnings"] == []
+        assert lost in explained(client, budget={"timeout_s": 1}, **question)["warnings"]
+
+
 def test_what_is_not_there_is_a_404_and_one_of_two_is_asked(mills: Path, client_for: Any) -> None:
     client = client_for(mills)
     assert explained(client, 404, expect={"doc_id": "nope"})["code"] == "not_found"
@@ -336,4 +377,3 @@ def test_what_is_not_there_is_a_404_and_one_of_two_is_asked(mills: Path, client_
     found = explained(client, namespace="more", expect={"doc_id": "x"}, **unlike)
     assert found["lost_at"] == "search"
     assert explained(client, 400, expect={})["errors"][0]["path"] == "$.expect"
-    assert set(ExplainRequest.model_fields) - set(RAGRequest.model_fields) == {"expect"}

@@ -59,15 +59,5 @@ export const MEDIA = {
   "odp": "application/vnd.oasis.opendocument.presentation",
   "rtf": "application/rtf",
   "epub": "application/epub+zip",
-  "eml": "message/rfc822",
-  "xml": "application/xml",
-  "xsd": "application/xml",
-  "xsl": "application/xml",
-  "xslt": "application/xml",
-  "rss": "application/xml",
-  "atom": "application/xml",
-  "wsdl": "application/xml",
-  "dbk": "application/xml",
-  "docbook": "application/xml",
-  "opml": "application/xml"
+  "eml": "message/rfc822"
 };

@@ -41,8 +41,8 @@ def receipt_key(
         raise typer.Exit(DONE)
     keys = ReceiptKeys.make()
     try:
-        made = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(made, "w", encoding="ascii") as opened:
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="ascii") as opened:
             opened.write(keys.private_pem())
     except OSError as broken:
         raise LoadError(f"{file}: {broken.strerror}") from broken
@@ -53,8 +53,8 @@ def receipt_key(
 def save_receipt(file: Path, body: Json) -> None:
     """Write a response; raise `LoadError` if it has no receipt or the file cannot be written."""
     if body["receipt"] is None:
-        why = [one for one in body["warnings"] if one.startswith("There is no receipt")]
-        raise LoadError(f"{file} was not written. {' '.join(why)}")
+        reasons = [text for text in body["warnings"] if text.startswith("There is no receipt")]
+        raise LoadError(f"{file} was not written. {' '.join(reasons)}")
     try:
         file.write_text(printable_json(body) + "\n", encoding="utf-8")
     except OSError as broken:
@@ -78,14 +78,14 @@ def verify_offline(
         raise typer.BadParameter(NO_KEY)
     if not isinstance(body.get("receipt"), dict):
         raise LoadError(NO_RECEIPT)
-    findings = [Finding(*one) for one in _signature_faults(body, keys)]
+    findings = [Finding(*fault) for fault in _signature_faults(body, keys)]
     try:
         response = read_response(body)
     except LoadError as wrong:
         return [*findings, Finding("$", str(wrong))], 0
     # The graph's passages are not in a receipt; the signature covers the graph's paths.
-    shown = [one.model_copy(update={"kg_evidence": None}) for one in response.citations]
-    plain = response.model_copy(update={"citations": tuple(shown)})
+    citations = [cited.model_copy(update={"kg_evidence": None}) for cited in response.citations]
+    plain = response.model_copy(update={"citations": tuple(citations)})
     faults, proven = check_response(plain, _chunks(response))
     return [*findings, *faults], 0 if findings else proven
 
@@ -98,11 +98,11 @@ def _signature_faults(body: Json, keys: Any) -> Iterable[tuple[str, str]]:
     if receipt.get("version") != 1:
         yield "$.receipt.version", "is unknown: a newer docstokg made it, or it was changed"
     if key_id not in keys.public:
-        known = ", ".join(keys.public)
+        names = ", ".join(keys.public)
         yield (
             "$.receipt.key_id",
             (
-                f"is {key_id}, the known keys are {known}; if the server changed its key, pass the "
+                f"is {key_id}, the known keys are {names}; if the server changed its key, pass the "
                 "key set of the time of the response"
             ),
         )
@@ -120,12 +120,13 @@ def _chunks(response: Any) -> Any:
     from docstokg.contracts.records import StoredChunk
     from docstokg_local.cli.verify import SourceChunk
 
-    texts = {one.uuid: one for one in response.receipt.texts}
+    texts = {text.uuid: text for text in response.receipt.texts}
     names = ("uuid", "chunk_id", "doc_id", "document_name", "page", "section", "uri", "anchor")
     chunks = {}
     for citation in response.citations:
-        if (kept := texts.get(citation.uuid)) is not None:
-            own = {name: getattr(citation, name) for name in (*names, "text_sha256")}
-            stored = StoredChunk(**own, text=kept.text, char_start=kept.char_start, run_id="")
+        if (source := texts.get(citation.uuid)) is not None:
+            fields = {name: getattr(citation, name) for name in (*names, "text_sha256")}
+            fields |= {"text": source.text, "char_start": source.char_start, "run_id": ""}
+            stored = StoredChunk(**fields)
             chunks[citation.uuid] = SourceChunk(citation.chunk_id, stored)
     return chunks

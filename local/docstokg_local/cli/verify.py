@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pydantic import ValidationError
 
@@ -38,18 +38,16 @@ from docstokg.wiring import Wiring
 from docstokg_local.cli.printing import counted, say
 
 READ_S = 30.0
-# Conflict kinds of earlier releases.
-_OLD = ("value", "negation")
 
 
 class Finding(NamedTuple):
-    """A difference between a response and its source; `where` is a JSON path."""
+    """A difference between a response and its source; `path` is a JSON path."""
 
-    where: str
-    what: str
+    path: str
+    problem: str
 
     def __str__(self) -> str:
-        return f"{self.where}: {self.what}"
+        return f"{self.path}: {self.problem}"
 
 
 class SourceChunk(NamedTuple):
@@ -78,14 +76,17 @@ def stored_chunks(
     index: SearchIndex, register: DocumentRegister, namespaces: Iterable[str], uuids: Sequence[str]
 ) -> Chunks:
     """Read the chunks from the index, without acl checks; missing ones are omitted."""
-    found: Chunks = {}
+    by_uuid: Chunks = {}
     for namespace in namespaces:
         chunks = index.get(uuids, Scope(namespace=namespace), READ_S).chunks
         texts = {
             name: register.text(namespace, name) for name in {c.doc_id for c in chunks.values()}
         }
-        found |= {u: SourceChunk(one.chunk_id, one, texts[one.doc_id]) for u, one in chunks.items()}
-    return found
+        by_uuid |= {
+            uuid: SourceChunk(chunk.chunk_id, chunk, texts[chunk.doc_id])
+            for uuid, chunk in chunks.items()
+        }
+    return by_uuid
 
 
 def file_chunks(
@@ -94,12 +95,12 @@ def file_chunks(
     uuids: Sequence[str],
     readers: Readers,
     store: Store | None,
-    tell: Callable[[str], None],
+    notify: Callable[[str], None],
 ) -> Chunks:
     """Return all chunks of the files, read by the loader; rejected ones are omitted.
 
     If the installed converter produces another text than at the load, the text in `store` is used,
-    and `tell` gets a note. Raises `LoadError` without files.
+    and `notify` gets a note. Raises `LoadError` without files.
     """
     differing: set[str] = set()
     documents: dict[str, str] = {}
@@ -109,28 +110,29 @@ def file_chunks(
                 stage(file, rows_of(file, readers), staging, RejectLog(), None)
             if file.kind == "document":
                 with suppress(Rejected, Unreadable):
-                    read = read_documents(file.path, file.doc_id, readers.converter)
-                    documents |= {document.doc_id: document.text for document in read}
-                    for doc_id, why in _made_otherwise(read, namespace, store):
+                    parsed = read_documents(file.path, file.doc_id, readers.converter)
+                    documents |= {document.doc_id: document.text for document in parsed}
+                    for doc_id, note in _converted_differently(parsed, namespace, store):
                         differing.add(doc_id)
-                        tell(why)
+                        notify(note)
         chunks = {
-            chunk_uuid(namespace, one.id): SourceChunk(one.id, one, documents.get(one.doc_id))
-            for one in staging.chunks()
-            if one.doc_id not in differing
+            chunk_uuid(namespace, row.id): SourceChunk(row.id, row, documents.get(row.doc_id))
+            for row in staging.chunks()
+            if row.doc_id not in differing
         }
     if store is not None and differing:
-        kept = stored_chunks(*store, [namespace], [one for one in uuids if one not in chunks])
-        chunks |= {uuid: one for uuid, one in kept.items() if one.of.doc_id in differing}
+        missing = [uuid for uuid in uuids if uuid not in chunks]
+        stored = stored_chunks(*store, [namespace], missing)
+        chunks |= {uuid: chunk for uuid, chunk in stored.items() if chunk.of.doc_id in differing}
     return chunks
 
 
-def _made_otherwise(
-    read: Sequence[Document], namespace: str, store: Store | None
+def _converted_differently(
+    parsed: Sequence[Document], namespace: str, store: Store | None
 ) -> Iterable[tuple[str, str]]:
-    made = {document.doc_id: document for document in read if document.converter}
-    for record in store[1].find(namespace, list(made)) if store and made else ():
-        today = made[record.doc_id]
+    converted = {document.doc_id: document for document in parsed if document.converter}
+    for record in store[1].find(namespace, list(converted)) if store and converted else ():
+        today = converted[record.doc_id]
         same = record.sha256 == text_sha256(today.text)
         if not same and record.converter not in ("", today.converter):
             yield (
@@ -146,11 +148,11 @@ def verify_response(
     body: dict[str, object],
     source: Path | None,
     wiring: Callable[[], Wiring],
-    tell: Callable[[str], None] = say,
+    notify: Callable[[str], None] = say,
 ) -> tuple[list[Finding], int]:
     """Compare a RAGResponse with the store, or with the files under `source`.
 
-    Returns findings and number of proven citations. `tell` gets notes. Raises `LoadError` if the
+    Returns findings and number of proven citations. `notify` gets notes. Raises `LoadError` if the
     body is not a response.
     """
     response = read_response(body)
@@ -160,30 +162,25 @@ def verify_response(
         chunks = stored_chunks(*store, response.metadata.namespaces or [namespace], uuids)
     else:
         readers = readers_of(ports)
-        chunks = file_chunks(source, namespace, uuids, readers, _stored(ports), tell)
+        chunks = file_chunks(source, namespace, uuids, readers, _stored(ports), notify)
     return check_response(response, chunks)
 
 
 def read_response(body: dict[str, object]) -> RAGResponse:
-    """Return a saved RAGResponse, also of 0.x releases; raise `LoadError` for another object."""
+    """Return a saved RAGResponse.
+
+    Raise `LoadError` for another object and for a response of an earlier build.
+    """
     try:
-        return RAGResponse.model_validate_json(json.dumps(_of_today(body)))
+        return RAGResponse.model_validate_json(json.dumps(body))
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
-        raise LoadError(f"not a RAGResponse: {place}: {wrong_in_words(first)}") from error
-
-
-def _of_today(body: dict[str, object]) -> Any:
-    made: Any = json.loads(json.dumps(body))
-    # The contract rejects other shapes.
-    with suppress(TypeError, KeyError):
-        made["conflicts"] = [one for one in made["conflicts"] if one["kind"] not in _OLD]
-    with suppress(TypeError, KeyError):
-        for sentence in made["grounding"]["sentences"]:
-            if sentence["verdict"] == "weak":
-                sentence["verdict"] = "unverified"
-    return made
+        problem = f"not a RAGResponse: {place}: {wrong_in_words(first)}"
+        metadata = body.get("metadata")
+        if isinstance(metadata, dict) and "service_version" in metadata:
+            problem += "; if an earlier build saved it, ask its question again"
+        raise LoadError(problem) from error
 
 
 def _stored(ports: Wiring) -> Store | None:
@@ -199,14 +196,14 @@ def check_response(response: RAGResponse, chunks: Chunks) -> tuple[list[Finding]
     findings: list[Finding] = []
     proven = 0
     for place, citation in enumerate(response.citations):
-        where = f"$.citations[{place}]"
-        wrong = list(
+        path = f"$.citations[{place}]"
+        faults = list(
             _check_citation(
                 citation, place, chunks, citation.namespace or response.metadata.namespace
             )
         )
-        findings += [Finding(where + at, what) for at, what in wrong]
-        proven += not wrong
+        findings += [Finding(path + field, problem) for field, problem in faults]
+        proven += not faults
     findings += _check_counts(response)
     findings += _check_markers(response)
     findings += _check_grounding(response, chunks)
@@ -215,9 +212,9 @@ def check_response(response: RAGResponse, chunks: Chunks) -> tuple[list[Finding]
 
 def uuids_of(response: RAGResponse) -> list[str]:
     """Return the distinct uuids of cited chunks and of chunks that state graph edges, sorted."""
-    paths = (one.kg_evidence.path for one in response.citations if one.kg_evidence)
-    stated = {edge.evidence.uuid for path in paths for edge in path if edge.evidence}
-    return sorted(stated | {citation.uuid for citation in response.citations})
+    paths = (citation.kg_evidence.path for citation in response.citations if citation.kg_evidence)
+    sources = {edge.evidence.uuid for path in paths for edge in path if edge.evidence}
+    return sorted(sources | {citation.uuid for citation in response.citations})
 
 
 def _check_citation(
@@ -257,17 +254,17 @@ def _check_path(
         yield ".kg_evidence.path", f"has {len(evidence.path)} edges for a {evidence.match_type}"
     at = stations[0] if stations else ""
     for number, edge in enumerate(evidence.path):
-        where = f".kg_evidence.path[{number}]"
+        field = f".kg_evidence.path[{number}]"
         if at not in (edge.src, edge.dst):
-            yield where, f"does not continue from {at}"
+            yield field, f"does not continue from {at}"
         at = edge.dst if edge.src == at else edge.src
         if edge.evidence is None:
             continue
-        stated = chunks.get(edge.evidence.uuid)
-        if stated is None or stated.chunk_id != edge.evidence.chunk_id:
-            yield f"{where}.evidence", "is not a chunk of the source"
-        elif not 0 <= (edge.evidence.start or 0) <= (edge.evidence.end or 0) <= len(stated.of.text):
-            yield f"{where}.evidence", "is not a span of its chunk's text"
+        source = chunks.get(edge.evidence.uuid)
+        if source is None or source.chunk_id != edge.evidence.chunk_id:
+            yield f"{field}.evidence", "is not a chunk of the source"
+        elif not 0 <= (edge.evidence.start or 0) <= (edge.evidence.end or 0) <= len(source.of.text):
+            yield f"{field}.evidence", "is not a span of its chunk's text"
     if at != evidence.entity_id:
         yield ".kg_evidence.path", f"ends at {at}, not at {evidence.entity_id}"
 
@@ -288,39 +285,39 @@ def _check_markers(response: RAGResponse) -> Iterable[Finding]:
     marked: set[int] = set()
     for marker in find_markers(response.answer):
         text = response.answer[marker.start : marker.end]
-        where = f"$.answer[{marker.start}:{marker.end}]"
+        path = f"$.answer[{marker.start}:{marker.end}]"
         if marker.kind == "malformed":
-            yield Finding(where, f"{text} is not a valid marker")
+            yield Finding(path, f"{text} is not a valid marker")
         if marker.kind == "citation":
             marked |= set(marker.ranks)
             for rank in sorted(set(marker.ranks) - ranks):
-                yield Finding(where, f"{text} refers to citation {rank}, which does not exist")
+                yield Finding(path, f"{text} refers to citation {rank}, which does not exist")
     for place, citation in enumerate(response.citations):
         if citation.cited != (citation.rank in marked):
             claimed = "true" if citation.cited else "false"
-            what = f"is {claimed}, contrary to the markers in the answer"
-            yield Finding(f"$.citations[{place}].cited", what)
+            problem = f"is {claimed}, contrary to the markers in the answer"
+            yield Finding(f"$.citations[{place}].cited", problem)
 
 
 def _check_grounding(response: RAGResponse, chunks: Chunks) -> Iterable[Finding]:
     grounding = response.grounding
     if grounding is None:
         return
-    stated = {s.span: s for s in statements(response.answer)}
-    if {(sentence.start, sentence.end) for sentence in grounding.sentences} != set(stated):
+    by_span = {statement.span: statement for statement in statements(response.answer)}
+    if {(sentence.start, sentence.end) for sentence in grounding.sentences} != set(by_span):
         yield Finding("$.grounding.sentences", "are not the sentences of the answer")
         return
     markers = find_markers(response.answer)
     by_rank = {citation.rank: citation for citation in response.citations}
     for place, sentence in enumerate(grounding.sentences):
-        statement = stated[Place(sentence.start, sentence.end)]
-        own = set(ranks_within(markers, sentence.start, sentence.end)) or set(statement.ranks)
+        statement = by_span[Place(sentence.start, sentence.end)]
+        ranks = set(ranks_within(markers, sentence.start, sentence.end)) or set(statement.ranks)
         cited = [by_rank[rank] for rank in sentence.citations if rank in by_rank]
-        where = f"$.grounding.sentences[{place}]"
-        if own != set(sentence.citations):
-            yield Finding(f"{where}.citations", "are not the markers in the sentence")
-        for key, what in _check_sentence(sentence, statement, cited, chunks):
-            yield Finding(f"{where}.{key}", what)
+        path = f"$.grounding.sentences[{place}]"
+        if ranks != set(sentence.citations):
+            yield Finding(f"{path}.citations", "are not the markers in the sentence")
+        for field, problem in _check_sentence(sentence, statement, cited, chunks):
+            yield Finding(f"{path}.{field}", problem)
 
 
 def _check_sentence(
@@ -330,15 +327,17 @@ def _check_sentence(
     chunks: Chunks,
 ) -> Iterable[tuple[str, str]]:
     span, texts = sentence.span, [chunks[c.uuid].of.text for c in cited if c.uuid in chunks]
-    own = [one for one in cited if span is not None and one.uuid == span.uuid]
+    holders = [citation for citation in cited if span and citation.uuid == span.uuid]
     if span is not None:
         chunk = chunks.get(span.uuid)
         text = chunk.at(span.char_start, span.char_end) if chunk else None
-        if not own:
+        if not holders:
             yield "span", "is in no chunk that the sentence cites"
         elif not text:
             yield "span", "is not a span of its source"
-        elif sentence.verdict == "supported" and any(_differs(one, span, text) for one in own):
+        elif sentence.verdict == "supported" and any(
+            _differs(citation, span, text) for citation in holders
+        ):
             yield "span", "is not the text that the citation shows there"
     if sentence.verdict != "supported" or not texts:
         return

@@ -4,7 +4,6 @@ from functools import partial
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -21,6 +20,7 @@ from docstokg_local.server import openapi
 from docstokg_local.server.authentication import Authentication
 from docstokg_local.server.endpoints import Endpoints
 from docstokg_local.server.exchange import EXCEPTION_HANDLERS, Refused, RequestIds, caller_of
+from docstokg_local.server.guards import CrossOrigin
 from docstokg_local.server.jobs import JobRunner
 from docstokg_local.server.pages import page_routes
 from docstokg_local.server.prometheus import PrometheusSink
@@ -65,7 +65,7 @@ def application(
     if settings.cors_origins:
         # No cookies are read, so credentials are never allowed.
         app.add_middleware(
-            CORSMiddleware,
+            CrossOrigin,
             allow_origins=settings.cors_origins,
             allow_methods=("GET", "POST", "DELETE"),
             allow_headers=("*",),

@@ -5,6 +5,7 @@ from collections.abc import Collection
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
+from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 from ulid import ULID
@@ -38,6 +39,17 @@ def host_of(value: str | None) -> str | None:
         return urlsplit(value if "://" in value else f"//{value}").hostname
     except ValueError:
         return None
+
+
+class CrossOrigin(CORSMiddleware):
+    """CORS, without access to private networks for a refused preflight request."""
+
+    def preflight_response(self, request_headers: Headers) -> Response:
+        """Return the reply to a preflight request."""
+        reply = super().preflight_response(request_headers)
+        if reply.status_code != 200:
+            del reply.headers["Access-Control-Allow-Private-Network"]
+        return reply
 
 
 class OwnHosts:

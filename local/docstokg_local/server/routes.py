@@ -36,7 +36,7 @@ def starlette_routes(endpoint_of: Callable[[routes.Route], Endpoint]) -> list[Ro
     paths: dict[str, dict[str, Endpoint]] = defaultdict(dict)
     for route in routes.ROUTES:
         paths[_IN_PATH.sub(r"{\1:path}", route.path)][route.method] = endpoint_of(route)
-    return [Route(path, _by_method(own), methods=list(own)) for path, own in paths.items()]
+    return [Route(path, _by_method(path, own), methods=list(own)) for path, own in paths.items()]
 
 
 def parameters_of(route: routes.Route, request: Request) -> bytes:
@@ -50,8 +50,11 @@ def parameters_of(route: routes.Route, request: Request) -> bytes:
     return json.dumps(fields).encode()
 
 
-def _by_method(endpoints: Mapping[str, Endpoint]) -> Endpoint:
+def _by_method(path: str, endpoints: Mapping[str, Endpoint]) -> Endpoint:
     async def endpoint(request: Request) -> Response:
+        # A proxy's rule for a path does not see an escaped spelling of it.
+        if "{" not in path and b"%" in request.scope["raw_path"].partition(b"?")[0]:
+            raise HTTPException(404)
         method = "GET" if request.method == "HEAD" else request.method
         return await endpoints[method](request)
 

@@ -81,7 +81,7 @@ class Connection(H11Protocol):
         if len(self.connections) >= most_connections() or self.unread[address] >= MOST_UNREAD:
             status, code, detail = 503, "overloaded", TOO_MANY
             headers["Retry-After"] = "1"
-        elif sum(len(name) + len(value) for name, value in scope["headers"]) > HEADER_BYTES:
+        elif sum(len(name) + len(value) + 4 for name, value in scope["headers"]) > HEADER_BYTES:
             status, code = 431, "headers_too_large"
             detail = f"Send at most {HEADER_BYTES} bytes of headers."
         elif names.issuperset(BODY_HEADERS):  # request smuggling, RFC 9112 section 6.3

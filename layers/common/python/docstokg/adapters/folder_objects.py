@@ -1,5 +1,6 @@
 """Folder object store."""
 
+import contextlib
 import hashlib
 import heapq
 import os
@@ -57,7 +58,9 @@ class FolderObjects:
 
     def delete(self, key: str) -> None:
         """Remove an object if it exists; its folders stay; raise KeyError for an invalid key."""
-        self._path(key).unlink(missing_ok=True)
+        # Below an object there are no objects, as in S3.
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            self._path(key).unlink()
 
     def _path(self, key: str) -> Path:
         parts = key.split("/")

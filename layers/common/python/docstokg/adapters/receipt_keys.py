@@ -24,6 +24,8 @@ from docstokg.domain.canonical_json import canonical_json
 from docstokg.errors import Misconfigured
 
 _BLOCK = re.compile(r"-----BEGIN ([A-Z ]+)-----.+?-----END \1-----", re.DOTALL)
+# Texts tried against a public key: one of small order passes all with probability (7/8)^64.
+_FORGERIES = 64
 
 
 class ReceiptKeys:
@@ -34,6 +36,8 @@ class ReceiptKeys:
     ) -> None:
         self._private = private
         public = [*([private.public_key()] if private else ()), *others]
+        if any(map(_is_weak, public)):
+            raise ValueError("a key that proves any text")
         self.public = {_thumbprint(key): key for key in public}
         self.key_id = next(iter(self.public))
 
@@ -58,7 +62,10 @@ class ReceiptKeys:
             ):
                 raise ValueError("another kind or number of keys")
             return cls(next(iter(private), None), public)  # type: ignore[arg-type]
-        except (KeyError, StopIteration, TypeError, UnsupportedAlgorithm, ValueError):
+        except (
+            *(KeyError, RecursionError, StopIteration, TypeError),
+            *(UnsupportedAlgorithm, ValueError),
+        ):
             raise Misconfigured(
                 f"{where}: no Ed25519 key; `docstokg receipt-key FILE` makes one"
             ) from None
@@ -98,6 +105,17 @@ class ReceiptKeys:
         assert self._private is not None
         form = (Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
         return self._private.private_bytes(*form).decode()
+
+
+def _is_weak(key: Ed25519PublicKey) -> bool:
+    """Return whether a key has small order: signature (identity, 0) then fits one text in eight."""
+    for number in range(_FORGERIES):
+        try:
+            key.verify(b"\1" + bytes(63), bytes([number]))
+        except InvalidSignature:
+            continue
+        return True
+    return False
 
 
 def _jwk(key: Ed25519PublicKey) -> dict[str, str]:

@@ -12,7 +12,7 @@ from pydantic import (
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from docstokg.contracts.model import Contract, Many, StrictContract
-from docstokg.contracts.request import ANY_NAMESPACE, Namespace, Query, _no_nul, _no_surrogates
+from docstokg.contracts.request import InNamespaces, Query, _no_nul, _no_surrogates
 from docstokg.contracts.response import DegradedReason, Grounding
 
 # Text of each verdict reason.
@@ -71,19 +71,16 @@ class CheckSource(StrictContract):
     )
 
 
-class CheckRequest(StrictContract):
+class CheckRequest(InNamespaces):
     """Request body of `POST /v1/check`: a draft, and optionally its citations or source texts.
 
     With `sources`, the marker `[n]` refers to the n-th source; nothing is read from the store, and
-    `consistency` is computed only if `namespace` is given. Without citations and sources, passages
+    `consistency` is computed only if a namespace is given. Without citations and sources, passages
     are retrieved for each sentence; `query` improves the retrieval.
     """
 
     text: Draft = Field(
         description="draft, 1 to 32000 characters; [n] refers to the citation of rank n"
-    )
-    namespace: Namespace | None = Field(
-        None, description=f"namespace of the sources and the ontology; {ANY_NAMESPACE}"
     )
     query: Query | None = Field(
         None, description="question that the draft answers; improves the retrieval of sources"

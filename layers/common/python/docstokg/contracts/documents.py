@@ -34,7 +34,7 @@ MEDIA_TYPES = {
     "application/vnd.oasis.opendocument.presentation": ".odp",
     "application/rtf": ".rtf",
     "application/epub+zip": ".epub",
-    "application/xml": ".xml",
+    "application/xml": ".txt",
     "message/rfc822": ".eml",
     "text/tab-separated-values": ".csv",
 }

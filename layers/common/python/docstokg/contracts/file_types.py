@@ -27,10 +27,7 @@ _FORMATS = {
     ".epub": "",
     ".eml": "",
     ".mbox": "",
-    ".xml": ".xsd .xsl .xslt .rss .atom .wsdl .dbk .docbook .opml",
     ".conf": ".yaml .yml .toml .ini .cfg .properties .desktop .service",
-    ".tex": ".ltx .sty .cls",
-    ".org": "",
     ".man": "",
     ".code": (
         ".py .pyi .pyx .js .mjs .cjs .jsx .ts .tsx .mts .cts .java .kt .scala .groovy .c .h .cc"
@@ -39,11 +36,10 @@ _FORMATS = {
         " .scss .less .vue .cmake .mk .gradle .tcl .vim .f90 .f .asm .s .d .dart .nim .zig .tf"
     ),
     ".zip": "",
+    ".txt": (".xml .xsd .xsl .xslt .rss .atom .wsdl .dbk .docbook .opml .tex .ltx .sty .cls .org"),
 }
 # Format of each file suffix.
-SUFFIXES = {
-    suffix: kind for kind, others in _FORMATS.items() for suffix in (kind, *others.split())
-} | {".txt": ".txt"}
+SUFFIXES = {suffix: kind for kind, others in _FORMATS.items() for suffix in (kind, *others.split())}
 
 _KEYS = re.compile(
     r"id_(?:rsa|dsa|ecdsa|ed25519).*|.*\.(?:pem|key|p12|pfx|jks|keystore|kdbx|asc|gpg|ppk)"

@@ -125,29 +125,38 @@ def _within_bytes(turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
 History = Annotated[Many[Turn], Field(max_length=MAX_TURNS), AfterValidator(_within_bytes)]
 
 
-class SearchBudget(StrictContract):
-    """Budget of one search. Without `max_chunks`, `top_k` chunks are returned."""
+# Maximum tokens of an answer whose request does not limit them.
+GENERATION_TOKENS = 300
+
+
+class ExplainBudget(StrictContract):
+    """Budget of one explanation."""
 
     max_chunks: int = Field(48, ge=1, le=100, description="maximum number of citations")
+    timeout_s: float = Field(
+        12.0, ge=1, le=60, description="timeout of the request in seconds; the server may lower it"
+    )
+
+
+class SearchBudget(ExplainBudget):
+    """Budget of one search. Without `max_chunks`, `top_k` chunks are returned."""
+
     max_tokens_context: int = Field(
         8000,
         ge=256,
         le=32000,
         description="maximum size of passages given to the model, in tokens of four UTF-8 bytes",
     )
-    timeout_s: float = Field(
-        12.0, ge=1, le=60, description="timeout of the request in seconds; the server may lower it"
-    )
 
 
 class Budget(SearchBudget):
     """Budget of one answer."""
 
-    max_tokens_gen: int = Field(
-        0,
+    max_tokens_gen: int | None = Field(
+        None,
         ge=0,
         le=4096,
-        description="maximum tokens of the answer; required if synthesis is enabled",
+        description="maximum tokens of the answer; null: 300 if synthesis is enabled, else 0",
     )
 
 
@@ -244,8 +253,24 @@ _TOP_K = "number of passages selected by search, before graph expansion"
 _BUDGET = "budget of the request"
 
 
-class SearchRequest(StrictContract):
-    """Request body of `POST /v1/search`: evidence without an answer."""
+class InNamespaces(StrictContract):
+    """A request about one or several namespaces."""
+
+    namespace: Namespace | None = Field(None, description=f"namespace to read; {ANY_NAMESPACE}")
+    namespaces: Annotated[Many[Namespace], Field(min_length=1, max_length=20)] | None = Field(
+        None,
+        description="several namespaces, instead of `namespace`; the caller needs access to all",
+    )
+
+    @property
+    def requested_namespaces(self) -> tuple[str, ...]:
+        """Return the requested namespaces without duplicates; () if the request names none."""
+        single = (self.namespace,) if self.namespace is not None else ()
+        return tuple(dict.fromkeys(self.namespaces or single))
+
+
+class Question(InNamespaces):
+    """A question and the search for its passages."""
 
     query: Query = Field(
         description="the question, 3 to 4096 characters", examples=["What is a febrile seizure?"]
@@ -257,23 +282,23 @@ class SearchRequest(StrictContract):
         examples=[[{"role": "user", "content": "What is Angelman syndrome?"}]],
     )
     top_k: int = Field(8, ge=1, le=100, description=_TOP_K)
-    namespace: Namespace | None = Field(None, description=f"namespace to search; {ANY_NAMESPACE}")
-    namespaces: Annotated[Many[Namespace], Field(min_length=1, max_length=20)] | None = Field(
-        None,
-        description="several namespaces, instead of `namespace`; the caller needs access to all",
-    )
     filter: Filter | None = Field(
         None,
         description="filter on doc_id, document_name, section, topic or metadata keys. Values of "
         "one key are ORed, different keys are ANDed.",
         examples=[{"doc_id": ["handbook.md"], "year": 2026}],
     )
-    budget: SearchBudget = Field(SearchBudget(), description=_BUDGET)
     kg_expansion: KgExpansion = Field(KgExpansion(), description="graph expansion")
+    providers: Providers = Field(Providers(), description="embedding and reranking providers")
+
+
+class SearchRequest(Question):
+    """Request body of `POST /v1/search`: evidence without an answer."""
+
+    budget: SearchBudget = Field(SearchBudget(), description=_BUDGET)
     verbosity: Verbosity = Field(
         "snippet", description="full: add whole passages; graph: add the graph around the citations"
     )
-    providers: Providers = Field(Providers(), description="embedding and reranking providers")
     limits: Limits = Field(Limits(), description="optional limits")
     diagnostics: bool = Field(True, description="true: include diagnostics in the response")
     receipt: bool = Field(
@@ -288,12 +313,6 @@ class SearchRequest(StrictContract):
         description="key under which the response is cached for the same request and caller",
     )
 
-    @property
-    def asked_namespaces(self) -> tuple[str, ...]:
-        """Return the requested namespaces without duplicates; () if the request names none."""
-        own = (self.namespace,) if self.namespace is not None else ()
-        return tuple(dict.fromkeys(self.namespaces or own))
-
 
 class RAGRequest(SearchRequest):
     """Request body of `POST /v1/answer`: evidence and optionally an answer."""
@@ -301,6 +320,13 @@ class RAGRequest(SearchRequest):
     top_k: int = Field(10, ge=1, le=100, description=_TOP_K)
     budget: Budget = Field(Budget(), description=_BUDGET)
     synthesis: SynthesisRequest = Field(SynthesisRequest(), description="synthesis of an answer")
+
+    @property
+    def generation_tokens(self) -> int:
+        """Return the maximum tokens of the answer; 0 without one."""
+        requested = self.budget.max_tokens_gen
+        default = GENERATION_TOKENS if self.synthesis.enabled else 0
+        return default if requested is None else requested
 
     @model_validator(mode="wrap")
     @classmethod
@@ -346,9 +372,34 @@ class Expected(StrictContract):
         return self
 
 
-class ExplainRequest(RAGRequest):
+# Fields of an answer's request that have no effect on an explanation.
+ANSWER_FIELDS = frozenset(
+    f"$.{path}"
+    for path in (
+        "verbosity", "limits", "diagnostics", "receipt", "cache_key", "budget.max_tokens_context",
+        "budget.max_tokens_gen", "synthesis.enabled", "synthesis.temperature",
+        "synthesis.system_prompt",
+    )
+)  # fmt: skip
+
+
+class ExplainSynthesis(StrictContract):
+    """The model of the explained answer."""
+
+    model: str | None = Field(
+        None,
+        min_length=1,
+        max_length=128,
+        description="model that rewrites a follow-up question, see `history`; null: by rule",
+    )
+
+
+class ExplainRequest(Question):
     """Request body of `POST /v1/explain`: a question and an expected citation."""
 
+    top_k: int = Field(10, ge=1, le=100, description=_TOP_K)
+    budget: ExplainBudget = Field(ExplainBudget(), description=_BUDGET)
+    synthesis: ExplainSynthesis = Field(ExplainSynthesis(), description="model of the answer")
     expect: Expected = Field(description="passage or document to trace through the stages")
 
 
@@ -360,5 +411,5 @@ def _enabled_without_tokens(data: object) -> bool:
     synthesis, budget = data.get("synthesis"), data.get("budget", {})
     if not (isinstance(synthesis, dict) and synthesis.get("enabled") is True):
         return False
-    tokens = budget.get("max_tokens_gen", 0) if isinstance(budget, dict) else None
+    tokens = budget.get("max_tokens_gen") if isinstance(budget, dict) else None
     return tokens == 0 and not isinstance(tokens, bool)

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from docstokg.contracts.model import Contract, Many, StrictContract
-from docstokg.contracts.request import ANY_NAMESPACE, Direction, Name, Namespace, NodeId, Query
+from docstokg.contracts.request import Direction, InNamespaces, Name, NodeId, Query
 from docstokg.contracts.response import DegradedReason, GraphNode, GraphViewEdge
 
 
@@ -35,7 +35,7 @@ class TraverseFilters(StrictContract):
     )
 
 
-class TraverseRequest(StrictContract):
+class TraverseRequest(InNamespaces):
     """Request body of `POST /v1/traverse`. The server's own limits take precedence.
 
     Node ids are entity ids (CURIEs in any case), chunk uuids, `doc:ID` or `topic:NAME`. The cursor
@@ -51,7 +51,6 @@ class TraverseRequest(StrictContract):
     query: Query | None = Field(
         None, description="question that scores the nodes; null: scored by edge weights"
     )
-    namespace: Namespace | None = Field(None, description=f"namespace; {ANY_NAMESPACE}")
     direction: Direction = Field("both", description="direction in which edges are followed")
     max_depth: int = Field(3, ge=1, description="maximum number of edges from a seed")
     max_nodes: int = Field(150, ge=1, description="maximum number of nodes")

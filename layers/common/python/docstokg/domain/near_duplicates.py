@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import compress
 
-from docstokg.domain.text.numbers import values
+from docstokg.domain.text.values import quantities
 from docstokg.domain.vectors import matrix
 
 NEAR = 0.95
@@ -28,7 +28,7 @@ def without_repeats(items: Sequence[tuple[str, str, bytes | None, str]]) -> list
         index = row.get(position)
         if index is not None:
             near = compress(kept_rows, cosines[index, kept_rows] >= NEAR)
-            if any(values(items[having[other]][3]) == values(text) for other in near):
+            if any(quantities(items[having[other]][3]) == quantities(text) for other in near):
                 continue
         seen.update((uuid, text_hash))
         positions.append(position)

@@ -16,9 +16,15 @@ ROUNDED = 0.01
 
 
 def pack(vector: Sequence[float] | Floats) -> bytes:
-    """Normalise to unit length and return float32 bytes; a zero vector stays zero."""
-    values = np.asarray(vector, dtype="<f4")
-    norm = float(np.linalg.norm(values))
+    """Normalise to unit length and return float32 bytes; a zero vector stays zero.
+
+    Raise OverflowError if the length is not finite in float32.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        values = np.asarray(vector, dtype="<f4")
+        norm = float(np.linalg.norm(values))
+    if not np.isfinite(norm):
+        raise OverflowError("the length of a vector is not finite")
     return (values / norm if norm > 0 else values).astype("<f4").tobytes()
 
 

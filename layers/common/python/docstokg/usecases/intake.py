@@ -3,6 +3,7 @@
 import base64
 import binascii
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
@@ -70,16 +71,25 @@ def parse_body[Message: BaseModel](
 def namespace_of(
     envelope: Envelope, named: str | None, index: SearchIndex, begin: "Begin"
 ) -> str | Reply:
-    """Return the namespace of a request, or the reply that refuses it (400, 403).
+    """Return the namespace of a request as `namespaces_of` does."""
+    chosen = namespaces_of(envelope, (named,) if named else (), index, begin)
+    return chosen if isinstance(chosen, Reply) else chosen[0]
 
-    `named`: the request's own; None selects `Call.chosen_namespace`, in a call that `begin`
-    creates.
+
+def namespaces_of(
+    envelope: Envelope, requested: Sequence[str], index: SearchIndex, begin: "Begin"
+) -> tuple[str, ...] | Reply:
+    """Return the namespaces of a request, or the reply that refuses it (400, 403).
+
+    Without requested ones, the result is `Call.chosen_namespace`, in a call that `begin` creates.
     """
-    caller = envelope.caller
-    chosen = named or begin(envelope.request_id, caller.scope("")).chosen_namespace(caller, index)
-    if isinstance(chosen, Failure):
-        return problem_reply(chosen.status, chosen.code, chosen.detail, envelope.request_id)
-    return not_granted(envelope, chosen) or chosen
+    caller, names = envelope.caller, tuple(requested)
+    if not names:
+        chosen = begin(envelope.request_id, caller.scope("")).chosen_namespace(caller, index)
+        if isinstance(chosen, Failure):
+            return problem_reply(chosen.status, chosen.code, chosen.detail, envelope.request_id)
+        names = (chosen,)
+    return not_granted(envelope, *names) or names
 
 
 def not_granted(envelope: Envelope, *namespaces: str) -> Reply | None:

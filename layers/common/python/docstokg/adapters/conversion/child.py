@@ -52,7 +52,6 @@ _SAMPLES = {
         b"trailer<</Size 5/Root 1 0 R>>\nstartxref\n9\n%%EOF"
     ),
     ".txt": "caf\xe9 d\xe9j\xe0 vu".encode("latin-1"),
-    ".xml": b"<html><p>a</p></html>",
     ".eml": (
         b"From: A <a@b.c>\nDate: Mon, 1 Jan 2024 10:00:00 +0000\nSubject: =?utf-8?q?d=C3=A9?=\n"
         b'Content-Type: multipart/mixed; boundary="x"\n\n--x\nContent-Type: text/plain;'

@@ -1,7 +1,6 @@
-"""Code, settings, TeX, Org."""
+"""Code and settings."""
 
 import re
-from collections.abc import Callable
 from itertools import pairwise
 
 from docstokg.adapters.conversion.convert_encoding import decode
@@ -29,16 +28,6 @@ _DEFINITION = re.compile(
 )
 _BEFORE = re.compile(r"[ \t]*(?:#|//|/\*|\*|@|--|;|\"\"\"|template\b)")
 _PARAGRAPH = re.compile(r"\n(?:[ \t]*\r?\n)+")
-_TEX = re.compile(
-    r"^[ \t]*\\(part|chapter|section|subsection|subsubsection|paragraph)\*?(?:\[[^\]\n]*\])?"
-    r"\{([^\n]{1,300})\}[^\n]*\n?",
-    re.MULTILINE,
-)
-_TEX_LEVELS = {"part": 1, "chapter": 1, "section": 2, "subsection": 3, "subsubsection": 4}
-_TEX_TITLE = re.compile(r"\\title\{([^{}\n]{1,300})\}")
-_TEX_COMMAND = re.compile(r"\\[A-Za-z]+\*?|[{}~]")
-_ORG = re.compile(r"^(\*{1,9})[ \t]+([^\n]+)\n?", re.MULTILINE)
-_ORG_TITLE = re.compile(r"^#\+title:[ \t]*([^\n]{1,300})", re.MULTILINE | re.IGNORECASE)
 _SETTINGS = re.compile(
     r"^[ \t]*\[{1,2}([^\]\n]{1,200})\]{1,2}[ \t]*(?:[#;][^\n]*)?(?:\n|\Z)", re.MULTILINE
 )
@@ -56,14 +45,15 @@ def convert_code(raw: bytes) -> tuple[Outline, ...]:
     line, before = 1, 0
     for start, end in pairwise((*starts, len(text))):
         line, before = line + text.count("\n", before, start), start
-        found = _DEFINITION.search(text, start, end)
-        label = (
-            text[found.start() : text.find("\n", found.start(), end) % (end + 1)] if found else ""
-        )
+        definition = _DEFINITION.search(text, start, end)
+        label = ""
+        if definition is not None:
+            label_end = text.find("\n", definition.start(), end) % (end + 1)
+            label = text[definition.start() : label_end]
         parts = [start, *(match.end() for match in _PARAGRAPH.finditer(text, start, end)), end]
         children = tuple(Block("text", low, high) for low, high in pairwise(parts) if low < high)
-        shown = label.strip().rstrip("{: ")[:LONGEST_LABEL]
-        blocks.append(Block("item", start, end, 0, shown, f"L{line}", children))
+        label = label.strip().rstrip("{: ")[:LONGEST_LABEL]
+        blocks.append(Block("item", start, end, 0, label, f"L{line}", children))
     return (Outline(text, tuple(blocks), encoding=encoding),)
 
 
@@ -73,27 +63,11 @@ def convert_settings(raw: bytes) -> tuple[Outline, ...]:
     Raise `LoadError` for binary data and a generated file (long lines).
     """
     text, encoding = _read(raw)
-    blocks = _headings(text, _SETTINGS, lambda found: (1, found[1].strip()))
-    return (Outline(text, blocks, encoding=encoding),)
-
-
-def convert_tex(raw: bytes) -> tuple[Outline, ...]:
-    """Return one outline with chapters and sections; the text keeps its commands.
-
-    Raise `LoadError` for binary data.
-    """
-    text, encoding = decode(raw)
-    blocks = _headings(text, _TEX, lambda m: (_TEX_LEVELS.get(m[1], 5), _plain(m[2])))
-    title = _TEX_TITLE.search(text)
-    return (Outline(text, blocks, _plain(title[1]) if title else "", encoding),)
-
-
-def convert_org(raw: bytes) -> tuple[Outline, ...]:
-    """Return one outline with the headings of an Org file; raise `LoadError` for binary data."""
-    text, encoding = decode(raw)
-    blocks = _headings(text, _ORG, lambda m: (min(len(m[1]), 6), " ".join(m[2].split())[:300]))
-    title = _ORG_TITLE.search(text)
-    return (Outline(text, blocks, title[1].strip() if title else "", encoding),)
+    blocks, line, before = [], 1, 0
+    for section in _SETTINGS.finditer(text):
+        line, before = line + text.count("\n", before, section.start()), section.start()
+        blocks.append(Block("heading", *section.span(), 1, section[1].strip(), f"L{line}"))
+    return (Outline(text, tuple(blocks), encoding=encoding),)
 
 
 def _read(raw: bytes) -> tuple[str, str]:
@@ -103,16 +77,6 @@ def _read(raw: bytes) -> tuple[str, str]:
     return text, encoding
 
 
-def _headings(
-    text: str, pattern: re.Pattern[str], about: Callable[[re.Match[str]], tuple[int, str]]
-) -> tuple[Block, ...]:
-    blocks, line, before = [], 1, 0
-    for found in pattern.finditer(text):
-        line, before = line + text.count("\n", before, found.start()), found.start()
-        blocks.append(Block("heading", *found.span(), *about(found), f"L{line}"))
-    return tuple(blocks)
-
-
 def _with_comment(text: str, start: int) -> int:
     while start:
         above = text.rfind("\n", 0, start - 1) + 1
@@ -120,7 +84,3 @@ def _with_comment(text: str, start: int) -> int:
             break
         start = above
     return start
-
-
-def _plain(words: str) -> str:
-    return " ".join(_TEX_COMMAND.sub(" ", words).split())

@@ -126,7 +126,10 @@ class HttpEmbedder:
             raise WrongAnswer(f"{self.model}: {count} vectors were expected")
         if any(len(vector) != self.dimension or not any(vector) for vector in vectors):
             raise WrongAnswer(f"{self.model}: a vector is not of {self.dimension}, or all zero")
-        return [pack(vector) for vector in vectors]
+        try:
+            return [pack(vector) for vector in vectors]
+        except OverflowError as unbounded:
+            raise WrongAnswer(f"{self.model}: {unbounded}") from unbounded
 
     def _vectors(self, answer: Any) -> list[list[float]]:
         if self._provider == "hf":

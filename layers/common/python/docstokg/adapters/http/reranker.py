@@ -1,9 +1,9 @@
 """HTTP reranker."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, FiniteFloat
+from pydantic import BaseModel, Field
 
 from docstokg.adapters.http.json_post import Credential, Endpoint, checked
 from docstokg.errors import WrongAnswer
@@ -12,9 +12,13 @@ ADDRESSES = {"jina": "https://api.jina.ai/v1", "cohere": "https://api.cohere.com
 MODELS = {"jina": "jina-reranker-v3", "cohere": "rerank-v3.5"}
 
 
+# Scores are probabilities or logits; the difference of two of these is finite.
+_MOST = 1e6
+
+
 class _Row(BaseModel):
     index: int
-    relevance_score: FiniteFloat
+    relevance_score: Annotated[float, Field(ge=-_MOST, le=_MOST, allow_inf_nan=False)]
 
 
 class _Reply(BaseModel):

@@ -18,8 +18,8 @@ from docstokg.domain.answer.notices import ABSTENTION
 from docstokg.domain.answer.parts import LONGEST
 from docstokg.domain.answer.reader_features import Candidate, alike, candidates, folded, stems
 from docstokg.domain.budget import tokens
-from docstokg.domain.text.numbers import values
 from docstokg.domain.text.sentences import sentence_spans
+from docstokg.domain.text.values import quantities
 from docstokg.domain.text.words import STOP_WORDS, WORD, stem, visible
 
 MODEL = EXTRACTIVE
@@ -149,7 +149,8 @@ def agreeing(found: Sequence[Candidate], best: int) -> list[int]:
     return [
         place
         for place, one in enumerate(found)
-        if one is own or (alike(own, one) and values(own.unit.shown) == values(one.unit.shown))
+        if one is own
+        or (alike(own, one) and quantities(own.unit.shown) == quantities(one.unit.shown))
     ]
 
 

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 from docstokg.domain.answer.consistency import label_beside, mentions
 from docstokg.domain.text.everyday import is_everyday
 from docstokg.domain.text.folding import singular, variant
-from docstokg.domain.text.numbers import MONTH_WORDS, NUMBER_WORDS, numbers, stated_numbers
+from docstokg.domain.text.values import is_stated, unstated, values
 from docstokg.domain.text.wording import ids, names
 from docstokg.domain.text.words import FOREIGN, WORD, english_share, normalise
 
@@ -15,8 +15,6 @@ Observation = Literal[
     "number_not_in_source", "name_not_in_source", "id_not_in_source", "id_label_mismatch"
 ]
 MISSING = frozenset(("number_not_in_source", "name_not_in_source", "id_not_in_source"))
-# Number words that often count nothing: "one of the", "two further steps".
-_VAGUE = frozenset(("one", "two", "half", "twice", "double", "zero"))
 _JOINT = re.compile(r"[-/+]")
 _PARTS = re.compile(r"[^\W\d_]{3,}")
 _TOKEN = re.compile(r"[^\W\d_]\w*(?:[-/+]\w+)*")
@@ -43,7 +41,7 @@ def observations(claim: str, sources: Sequence[str]) -> tuple[Finding, ...]:
         return ()
     claim, text = (_SPACED.sub(r"\1", part) for part in (claim, "\n".join(sources)))
     identifiers = ids(claim)
-    findings = [Finding("number_not_in_source", number) for number in _numbers(claim, text)]
+    findings = [Finding("number_not_in_source", number) for number in unstated(claim, text)]
     if _is_english(claim):
         missing = (name for name in _names(claim, text) if name.upper() not in identifiers)
         findings += [Finding("name_not_in_source", name) for name in missing]
@@ -54,13 +52,6 @@ def observations(claim: str, sources: Sequence[str]) -> tuple[Finding, ...]:
         if not _is_labelled(mention, label, sources)
     ]
     return tuple(dict.fromkeys(findings))
-
-
-def _numbers(claim: str, text: str) -> list[str]:
-    stated = stated_numbers(text)
-    words = (word for word in WORD.findall(claim.casefold()) if word in NUMBER_WORDS - _VAGUE)
-    spelled = [word for word in words if not stated_numbers(word) <= stated]
-    return sorted(numbers(claim) - stated) + spelled
 
 
 def _names(claim: str, text: str) -> Iterator[str]:
@@ -78,7 +69,7 @@ def _names(claim: str, text: str) -> Iterator[str]:
         is_first = place == 0 and leading and not is_everyday(folded)
         if folded not in known and not is_first:
             continue
-        is_month = folded[:3] in MONTH_WORDS and stated_numbers(folded) & stated_numbers(text)
+        is_month = any(one.kind == "day" and is_stated(one, values(text)) for one in values(name))
         if is_month or _UNIT.fullmatch(name):
             continue
         if name.isupper() and name in initials:  # an abbreviation of a name in the source

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from docstokg.contracts.state import Block
 from docstokg.domain.answer.parts import Part, units
-from docstokg.domain.text.numbers import MONTH_WORDS, NUMBER_WORDS
 from docstokg.domain.text.wording import content_stems
 from docstokg.domain.text.words import WORD, normalise, stem
 
@@ -17,8 +16,10 @@ SAME = 0.6
 _ID_COLON = re.compile(r"(?<=[^\W\d_]):(?=\d)")
 # A capital A that is not an article: after a word ("Model A"), or without a following noun.
 _NAMED_A = re.compile(r"(?<=\w )A\b(?! ?[A-Z'’.]\w)|\bA\b(?! ?\w|['’.]\w)")
-_IN_WORDS = "|".join(sorted(NUMBER_WORDS - {"one"} | {"half", "once", "none"}))
-_MONTHS = "|".join(sorted(MONTH_WORDS))
+_IN_WORDS = (
+    "two|three|four|five|six|seven|eight|nine|ten|twelve|hundred|thousand|million|half|once|none"
+)
+_MONTHS = "january|february|march|april|may|june|july|august|september|october|november|december"
 # Pairs of patterns: a kind of question, and words of that kind in an answer.
 _KINDS = (
     (
@@ -121,7 +122,7 @@ def candidates(query: str, blocks: Sequence[Block]) -> list[Candidate]:
         for unit in units(block.text, block.sentences)
         for words in (stems(unit.shown),)
     ]
-    asked = set(stems(query))
+    asked = dict.fromkeys(stems(query))
     weights = rarities([own for *_, own in rows])
     rarity = {word: weights.get(word, math.log(1 + len(rows))) for word in asked}
     total = sum(rarity.values()) or 1.0

@@ -13,8 +13,8 @@ from importlib import resources
 from typing import NamedTuple
 
 from docstokg.contracts.model import Contract
-from docstokg.domain.text.numbers import numbers, stated_numbers
 from docstokg.domain.text.sentences import sentence_spans
+from docstokg.domain.text.values import numbers, stated_numbers
 from docstokg.domain.text.wording import content_stems, names
 from docstokg.domain.text.words import normalise
 

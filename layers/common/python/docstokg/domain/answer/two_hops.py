@@ -99,6 +99,7 @@ def _bridges(query: str, found: Sequence[Candidate]) -> dict[tuple[int, int], fl
     return bridges
 
 
-def _names(one: Candidate) -> frozenset[str]:
+def _names(one: Candidate) -> list[str]:
     text = f"{one.block.subject}. {one.unit.shown}"
-    return frozenset(folded for name in capitalised_names(text) if len(folded := fold(name)) > 2)
+    found = (fold(name) for name in capitalised_names(text))
+    return sorted({name for name in found if len(name) > 2})

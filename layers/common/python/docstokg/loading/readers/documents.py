@@ -40,7 +40,7 @@ TERMINAL = re.compile(
 )
 
 # Text formats from which terminal escape sequences are removed.
-COLOURED = SOURCE_TEXTS | {".code", ".conf", ".csv", ".html", ".man", ".org", ".tex"}
+COLOURED = SOURCE_TEXTS | {".code", ".conf", ".csv", ".html", ".man"}
 
 # Formats of identifiers: their words do not name entities.
 NAMELESS = frozenset((".code", ".conf"))

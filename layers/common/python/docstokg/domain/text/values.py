@@ -1,0 +1,305 @@
+"""Values that are written in different ways: dates, clock times, amounts, ordinals, numbers.
+
+`value_words.txt` lists names of months, numbers, scales and units in English, German, French,
+Spanish, Italian, Portuguese and Dutch.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import date
+from functools import cache, lru_cache
+from importlib import resources
+from typing import Literal, NamedTuple
+
+from docstokg.domain.text.words import ID_IN_CLAIM, WORD, compatible, normalise
+
+Kind = Literal["date", "day", "clock", "amount", "number", "ordinal"]
+_DENIALS = frozenset(("no", "not", "never", "none", "nor", "cannot", "without", "t"))
+# Digits that are part of a name (p53, HP:0001250) are not a number.
+_DIGITS = re.compile(
+    r"(?<![^\W\d])\d{1,3}(?:[,\u2009\u202f'\u2019]\d{3})+(?:\.\d+)?(?!\d)|(?<![^\W\d_])\d+(?:[.,]\d+)*"
+)
+_GROUPED = re.compile(r"(?<=\d)[,\u2009\u202f'\u2019](?=\d{3}(?:\D|\Z))")
+_RANGE = re.compile(
+    r"\s*(?:-|\u2013|\u2014|to|until|till|through|and|bis|und|\u00e0|et|a|hasta|y|al?|alle|e|at\u00e9|tot|en|\u81f3)\s*",
+    re.IGNORECASE,
+)
+# Days of a month that a date without a year is counted by: month x 32 + day.
+_MONTH_DAYS = 32
+_TOLERANCE = 1e-9
+# The largest spelled number that often counts nothing.
+_VAGUE = 2
+
+
+class Value(NamedTuple):
+    """A value or range at `text[start:end]`, `low` <= `high`.
+
+    "date": proleptic ordinal days. "day": 32 x month + day, without a year. "clock": minutes after
+    midnight. "amount": in the first unit listed for its dimension, `unit`. "number", "ordinal":
+    plain.
+    """
+
+    kind: Kind
+    low: float
+    high: float
+    unit: str = ""
+    start: int = 0
+    end: int = 0
+
+    def meets(self, other: "Value") -> bool:
+        """Return whether both have the same kind and unit, and overlap."""
+        width = _TOLERANCE * max(abs(self.high), abs(other.high), 1.0)
+        return (
+            self.kind == other.kind
+            and self.unit == other.unit
+            and self.low <= other.high + width
+            and other.low <= self.high + width
+        )
+
+
+@cache
+def _words() -> dict[str, dict[str, tuple[str, float]]]:
+    """Return (unit, factor) by lower-case name, for each kind of name."""
+    named: dict[str, dict[str, tuple[str, float]]] = {}
+    text = resources.files(__package__).joinpath("value_words.txt").read_text("utf-8")
+    for line in text.splitlines():
+        kind, *fields = line.split()
+        unit = fields.pop(0) if kind == "unit" else ""
+        factor, *names = fields
+        named.setdefault(kind, {}).update((name, (unit, float(factor))) for name in names)
+    return named
+
+
+def _either(kind: str) -> str:
+    names = sorted(_words()[kind], key=len, reverse=True)
+    return "|".join(map(re.escape, names))
+
+
+@cache
+def _patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    month, number = _either("month"), _either("number")
+    day = r"(?P<d>[0-3]?\d)(?:st|nd|rd|th|\.|er|\u00ba)?"
+    year = r"(?P<y>(?:1\d|20|21)\d\d)"
+    signs = r"[$\u20ac\u00a3\u00a5\u20b9%]"
+    place = rf"(?P<o>{_either('ordinal')}|[1-4](?:st|nd|rd|th|\.)?)"
+    quarter = rf"(?:Q(?P<q>[1-4])|{place}\s+(?:quarter|quartal|trimestre|kwartaal))"
+    grouped = r"\d{1,3}(?:[., \u00a0\u2009\u202f'\u2019]\d{3})+(?!\d)(?:[.,]\d{1,2}(?!\d))?"
+    digits = rf"(?:{grouped}|\d+(?:[.,]\d+)?)(?![.,]?\d)"
+    scaled = rf"(?:[\s-]?(?P<s>{_either('scale')})\b)?"
+    measured = rf"(?:[\s-]{{0,2}}(?P<u>{_either('unit')})(?!\w))?"
+    spelled = rf"\b(?:{number})(?:[ -](?:{number}))?\b"
+    codes = rf"(?P<u>{signs}|\b(?:USD|EUR|GBP|CHF|US\$))"
+    hour, half_day = r"(?P<h>[01]?\d|2[0-4])", r"[ap]\.?m\b\.?"
+    chinese = r"(?P<m>\d\d?)\s?\u6708"
+    texts = (
+        ("date", r"(?P<y>\d{4})-(?P<m>[01]\d)-(?P<d>[0-3]\d)"),
+        ("date", rf"(?P<y>\d{{4}})\s?\u5e74(?:\s?{chinese}(?:\s?(?P<d>\d\d?)\s?\u65e5)?)?"),
+        ("date", r"(?P<d>\d{1,2})(?P<p>[./-])(?P<m>\d{1,2})(?P=p)(?P<y>\d{4})"),
+        ("date", rf"{day}\s+(?:de\s+|of\s+)?(?P<n>{month})\.?(?:,?\s+(?:de\s+|del\s+)?{year})?\b"),
+        ("date", rf"(?P<n>{month})\.?\s+{day}(?!\d|:)(?:,?\s+{year})?\b"),
+        ("date", rf"(?P<n>{month})\.?,?\s+(?:de\s+|of\s+)?{year}\b"),
+        ("date", rf"{year}[\s/-]+{quarter}\b"),
+        ("date", rf"{quarter}(?:\s+(?:of\s+|in\s+|de\s+|von\s+)?{year})?\b"),
+        ("clock", rf"{hour}[:h](?P<i>[0-5]\d)(?!\d)(?:\s?(?P<ap>{half_day}))?(?:\s?(?:uhr|h)\b)?"),
+        ("clock", rf"{hour}(?:\.(?P<i>[0-5]\d))?\s?(?:(?P<ap>{half_day})|o'clock|uhr\b|heures\b)"),
+        ("ordinal", r"(?P<v>\d{1,3})(?:st|nd|rd|th)\b"),
+        ("ordinal", rf"(?P<w>{_either('ordinal')})\b"),
+        ("amount", rf"{codes}\s?(?P<v>{digits}){scaled}"),
+        ("amount", rf"(?P<v>{digits}|{spelled}){scaled}{measured}"),
+        # "may" and "mars" are months only with a capital.
+        ("date", rf"(?-i:(?=[A-Z]))(?P<n>{month})\b"),
+    )
+    return tuple(
+        (kind, re.compile(rf"(?<![^\W_])(?<!\d[.,:])(?:{text})", re.IGNORECASE))
+        for kind, text in texts
+    )
+
+
+@lru_cache(maxsize=4096)
+def numbers(text: str) -> frozenset[str]:
+    """Return the numbers in digits outside ids and names: `1,200.50` as `1200.5`, `007` as `7`."""
+    plain = ID_IN_CLAIM.sub(" ", compatible(text))
+    return frozenset(_canonical(match[0]) for match in _DIGITS.finditer(plain))
+
+
+def stated_numbers(text: str) -> frozenset[str]:
+    """Return `numbers`, the parts of dates and decimals, and numbers and months in words."""
+    found = {part for one in numbers(text) for part in (one, *one.split("."))}
+    found = {part.lstrip("0") or "0" for part in found}
+    for one in values(text):
+        size = one.low // _MONTH_DAYS if one.kind == "day" else one.low
+        found |= {f"{size:.12g}"} if one.kind in ("number", "ordinal", "day") else set()
+    return frozenset(found)
+
+
+@lru_cache(maxsize=4096)
+def quantities(text: str) -> Counter[str]:
+    """Count the numbers and negations of a text; texts that differ in them may disagree."""
+    denials = (word for word in WORD.findall(normalise(text)) if word in _DENIALS)
+    return Counter([*numbers(text), *denials])
+
+
+def _canonical(digits: str) -> str:
+    whole, point, decimals = _GROUPED.sub("", digits).replace(",", ".").partition(".")
+    decimals = decimals.rstrip("0") if "." not in decimals else decimals
+    return (whole.lstrip("0") or "0") + (f"{point}{decimals}" if decimals else "")
+
+
+@lru_cache(maxsize=4096)
+def values(text: str) -> tuple[Value, ...]:
+    """Return the values of a text in order, and each range between two of them as one.
+
+    Numbers that can be read with either separator ("1.234") are in both readings.
+    """
+    taken: list[tuple[int, int]] = []
+    found: list[Value] = []
+    plain = ID_IN_CLAIM.sub(lambda match: " " * len(match[0]), text)
+    for kind, pattern in _patterns():
+        for match in pattern.finditer(plain):
+            if any(a < match.end() and match.start() < b for a, b in taken):
+                continue
+            made = list(_read(kind, match))
+            if made:
+                taken.append(match.span())
+                found += [one._replace(start=match.start(), end=match.end()) for one in made]
+    found.sort(key=lambda one: (one.start, one.kind))
+    return (*found, *_ranges(plain, found))
+
+
+def _read(kind: str, match: re.Match[str]) -> Iterator[Value]:
+    fields = match.groupdict()
+    if kind == "date":
+        yield from _dates(fields)
+    elif kind == "clock":
+        late = (fields.get("ap") or "").lower().startswith("p") and int(fields["h"]) < 12
+        minutes = 60.0 * (int(fields["h"]) + 12 * late) + int(fields.get("i") or 0)
+        yield Value("clock", minutes, minutes)
+    elif kind == "ordinal":
+        place = (
+            float(fields["v"]) if fields.get("v") else _words()["ordinal"][fields["w"].lower()][1]
+        )
+        yield Value("ordinal", place, place)
+    else:
+        yield from _amounts(fields)
+
+
+def _dates(fields: dict[str, str | None]) -> Iterator[Value]:
+    year, quarter = int(fields.get("y") or 0), fields.get("q") or fields.get("o")
+    if quarter:
+        place = (
+            int(quarter[0])
+            if quarter[0].isdigit()
+            else int(_words()["ordinal"][quarter.lower()][1])
+        )
+        if not 1 <= place <= 4:
+            return
+        yield from _span(year, 3 * place - 2, 1, 3 * place, 31)
+        return
+    named = fields.get("n")
+    month = int(_words()["month"][named.lower()][1]) if named else int(fields.get("m") or 0)
+    day = int(fields.get("d") or 0)
+    # Day and month in digits, with a slash, are read in both orders.
+    orders = {(month, day), (day, month)} if fields.get("p") == "/" else {(month, day)}
+    for first, second in sorted(orders):
+        if first <= 12 and second <= 31:
+            yield from _span(year, first or 1, second or 1, first or 12, second or 31)
+
+
+def _span(year: int, month: int, day: int, last: int, end: int) -> Iterator[Value]:
+    if year:
+        opening, closing = (
+            date(year, one, 1).toordinal() + count - 1 for one, count in ((month, day), (last, end))
+        )
+        yield Value("date", opening, closing)
+    if (month, last) != (1, 12):
+        yield Value("day", _MONTH_DAYS * month + day, _MONTH_DAYS * last + end)
+
+
+def _amounts(fields: dict[str, str | None]) -> Iterator[Value]:
+    written, unit = fields["v"] or "", (fields.get("u") or "").lower()
+    letter = fields.get("s") or ""
+    if letter == "m" and not unit:
+        # "3 m" is a length, "3M" three millions.
+        letter, unit = "", "m"
+    scale = _words()["scale"][letter.lower()][1] if letter else 1.0
+    name, factor = _words()["unit"].get(unit, ("", 1.0))
+    words = [_words()["number"].get(word) for word in re.split("[ -]", written.lower())]
+    spelled = sum(word[1] for word in words if word is not None)
+    is_spelled = not any(map(str.isdigit, written))
+    for number in {spelled} if is_spelled else _numbers(written):
+        size = number * scale * factor
+        if name:
+            yield Value("amount", size, size, name)
+        yield Value("number", number * scale, number * scale)
+        if not name and scale == 1 and len(written) == 4 and 1000 <= number < 2200:
+            yield from _span(int(number), 1, 1, 12, 31)
+
+
+def _numbers(digits: str) -> set[float]:
+    """Return the readings of digits: a single separator before three digits has two."""
+    bare = re.sub(r"[\s'\u2019]", "", digits)
+    marks = [mark for mark in bare if mark in ".,"]
+    if not marks:
+        return {float(bare)}
+    last = max(bare.rfind("."), bare.rfind(","))
+    whole, decimals = re.sub("[.,]", "", bare[:last]), bare[last + 1 :]
+    grouped, pointed = float(whole + decimals), float(f"{whole}.{decimals}")
+    if len(set(marks)) > 1:
+        return {pointed}
+    if len(marks) > 1:
+        return {grouped}
+    return {grouped, pointed} if len(decimals) == 3 and whole != "0" else {pointed}
+
+
+def _ranges(text: str, found: list[Value]) -> Iterator[Value]:
+    ends: dict[int, list[Value]] = {}
+    for value in found:
+        ends.setdefault(value.end, []).append(value)
+    for last in found:
+        borders = (end for end in sorted(ends, reverse=True) if end <= last.start)
+        border = next(borders, None)
+        if border is None or not _RANGE.fullmatch(text, border, last.start):
+            continue
+        for first in ends[border]:
+            low = first.low
+            if first.kind == "number" and last.kind == "amount" and len(ends[border]) == 1:
+                # "5-10 kg": the unit of the last number is that of the first.
+                low *= last.high / max(_plain_number(last, found), _TOLERANCE)
+            elif (first.kind, first.unit) != (last.kind, last.unit):
+                continue
+            if low <= last.high:
+                yield Value(last.kind, low, last.high, last.unit, first.start, last.end)
+
+
+def _plain_number(amount: Value, found: list[Value]) -> float:
+    same = (one.high for one in found if one.kind == "number" and one.start == amount.start)
+    return next(same, 0.0)
+
+
+def is_stated(claimed: Value, stated: Sequence[Value]) -> bool:
+    """Return whether one of the stated values or ranges agrees with the claimed one."""
+    return any(claimed.meets(one) for one in stated)
+
+
+def unstated(claim: str, text: str) -> tuple[str, ...]:
+    """Return the numbers of a claim, as written, that a text has in no notation, in order.
+
+    Spelled numbers below 3 and ordinals often count nothing ("one of the") and are not listed.
+    """
+    stated, digits = values(text), stated_numbers(text)
+    met = [one for one in values(claim) if is_stated(one, stated)]
+    spelled = (
+        (one.start, claim[one.start : one.end])
+        for one in values(claim)
+        if one.kind == "number" and one.low == one.high > _VAGUE and one not in met
+    )
+    plain = ID_IN_CLAIM.sub(lambda one: " " * len(one[0]), claim)
+    written = (
+        (match.start(), match[0])
+        for match in _DIGITS.finditer(plain)
+        if _canonical(match[0]) not in digits
+        and not any(one.start <= match.start() and match.end() <= one.end for one in met)
+    )
+    listed = [*written, *(one for one in spelled if not any(map(str.isdigit, one[1])))]
+    return tuple(dict.fromkeys(number for _, number in sorted(listed)))

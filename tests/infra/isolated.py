@@ -1,0 +1,127 @@
+"""Run processes in a network namespace, and report their DNS queries, connections and files.
+
+    unshare -rnm python -m tests.infra.isolated PLAN.json
+
+The plan names a folder, environment variables and processes: each has `argv`, `seconds` (0: until
+it ends) and `repeat` (start it again until the time is over). The resolver of the namespace is a
+socket on loopback that records each query and answers that the name does not exist. With strace the
+report also lists connections outside loopback and the files opened for writing.
+"""
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+CALLS = "connect,sendto,sendmsg,sendmmsg,open,openat,openat2,creat"
+ADDRESS = re.compile(r'sin6?_port=htons\((\d+)\).*?(?:inet_addr\("|inet_pton\(AF_INET6, ")([^"]+)"')
+OPENED = re.compile(r'(?:open|openat|creat)\((?:AT_FDCWD, |\d+, )?"([^"]+)", ([A-Z_|]+)')
+WRITING = re.compile(r"O_(WRONLY|RDWR|CREAT|APPEND)")
+
+
+def isolation() -> list[str]:
+    """Return the command that starts a process in a new network and mount namespace."""
+    return ["unshare", "--map-root-user", "--net", "--mount"]
+
+
+def run(plan: dict[str, Any], commands_dir: Path) -> dict[str, list[str]]:
+    """Run the processes of a plan at the same time and return the report."""
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    resolver = commands_dir / "resolv.conf"
+    resolver.write_text("nameserver 127.0.0.1\noptions timeout:1 attempts:1\n", encoding="ascii")
+    subprocess.run(
+        ["mount", "--bind", str(resolver), "/etc/resolv.conf"],
+        check=True,
+    )
+    queries: list[str] = []
+    answering = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    answering.bind(("127.0.0.1", 53))
+    threading.Thread(target=_resolve, args=(answering, queries), daemon=True).start()
+    environment = {**os.environ, **plan["environment"]}
+    with ThreadPoolExecutor(len(plan["processes"])) as pool:
+        jobs = [
+            pool.submit(_run_process, process, environment, commands_dir / f"{number}.trace")
+            for number, process in enumerate(plan["processes"])
+        ]
+        ended = [job.result() for job in jobs]
+    traces = "\n".join(
+        path.read_text(encoding="utf-8", errors="replace")
+        for path in sorted(commands_dir.glob("*.trace*"))
+    )
+    return {
+        "queries": queries,
+        "connections": sorted(_outside(traces)),
+        "files": sorted(_written(traces)),
+        "failures": [text for text in ended if text],
+    }
+
+
+def _resolve(answering: socket.socket, queries: list[str]) -> None:
+    while True:
+        query, client = answering.recvfrom(4096)
+        labels, position = [], 12
+        while query[position]:
+            labels.append(query[position + 1 : position + 1 + query[position]].decode("ascii"))
+            position += 1 + query[position]
+        queries.append(".".join(labels))
+        answering.sendto(query[:2] + b"\x81\x83" + query[4:], client)
+
+
+def _run_process(process: dict[str, Any], environment: dict[str, str], trace: Path) -> str:
+    """Return the error output of a process that failed, else an empty string."""
+    strace = shutil.which("strace")
+    prefix = [strace, "-f", "--seccomp-bpf", "-qq", "-e", f"trace={CALLS}"] if strace else []
+    end = time.monotonic() + process["seconds"]
+    for number in range(10_000):
+        target = ["-o", f"{trace}{number}"] if strace else []
+        child = subprocess.Popen(
+            [*prefix, *target, *process["argv"]],
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        try:
+            left = None if process["repeat"] or not process["seconds"] else process["seconds"]
+            _, errors = child.communicate(timeout=left)
+        except subprocess.TimeoutExpired:
+            os.killpg(child.pid, signal.SIGTERM)
+            child.communicate()
+            return ""
+        if child.returncode:
+            return errors.decode("utf-8", "replace")[-2000:]
+        if not process["repeat"] or time.monotonic() > end:
+            return ""
+    return ""
+
+
+def _outside(traces: str) -> set[str]:
+    """Return the addresses outside loopback; a UDP socket bound to port 0 sends no packet."""
+    return {
+        f"{address}:{port}"
+        for port, address in ADDRESS.findall(traces)
+        if not address.startswith(("127.", "::1", "::ffff:127.")) and port != "0"
+    }
+
+
+def _written(traces: str) -> set[str]:
+    """Return the paths opened for writing, apart from devices and this process's own `/proc`."""
+    return {
+        path
+        for path, flags in OPENED.findall(traces)
+        if WRITING.search(flags) and not path.startswith(("/dev/", "/proc/"))
+    }
+
+
+if __name__ == "__main__":
+    chosen = Path(sys.argv[1])
+    print(json.dumps(run(json.loads(chosen.read_text(encoding="utf-8")), chosen.parent)))
