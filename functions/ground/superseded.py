@@ -54,13 +54,13 @@ def amendments(
     ]
 
 
-def editions(query: str, blocks: Sequence[Block], chunks: Sequence[StoredChunk]) -> Sequence[Block]:
+def editions(query: str, blocks: Sequence[Block], chunks: Sequence[StoredChunk]) -> list[Block]:
     """Set `edition` in the blocks of a series' newest document, `newest` in those of the others.
 
     Unchanged if the question names a year or a version.
     """
     if supersedes.names_edition(query):
-        return blocks
+        return list(blocks)
     sources = {chunk.uuid: chunk for chunk in chunks}
     documents = {block.uuid: sources[block.uuid].doc_id for block in blocks}
     titles = {sources[uuid].doc_id: sources[uuid].title for uuid in documents}
