@@ -110,6 +110,10 @@ deploy-local: ## run the deployment guide in an emulated account, with real stor
 template: ## write template, parameters and code of ENV to build/template, to deploy without CDK
 	@scripts/setup requirements.lock && .venv/bin/python -m infra.template $(ENV)
 
+.PHONY: docs-site
+docs-site: ## build docs/ as a site into build/site; a dead link is an error
+	@NO_MKDOCS_2_WARNING=1 "$$(scripts/find-tool site mkdocs)" build --strict && echo "build/site/index.html"
+
 destroy: ## delete both stacks of ENV and the resources that block their deletion
 	@scripts/setup requirements.lock && .venv/bin/python -m infra.destroy $(ENV)
 

@@ -1,4 +1,4 @@
-"""Choose the edge weights of the graph walk on several sets, with leave-one-out validation.
+"""Choose the weights of the graph walk and when it reorders, with leave-one-out validation.
 
 usage: python -m benchmarks.fit_walk FOLDER=STORE.sqlite[:NAMESPACE] ... [--limit N]
 
@@ -14,13 +14,13 @@ import itertools
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.loaded_sets import WRITTEN, LoadedSet
 from docstokg.contracts.records import Scope
 from docstokg.contracts.state import Plan, Retrieval
-from docstokg.domain.graph.slice_graph import WEIGHTS, Weights
+from docstokg.domain.graph.slice_graph import LINKS, WEIGHTS, Links, Weights
 from docstokg.observability import Telemetry
 from docstokg.usecases.run import Run
 from docstokg.wiring import Handler, Wiring
@@ -37,11 +37,21 @@ SHOWN = ("ndcg@10", "recall@5", "all@10")
 LOSS = 3.0
 """How much more harm counts than help: questions the graph cannot help must not lose by it."""
 
-GRID: tuple[Weights, ...] = tuple(
-    replace(WEIGHTS, about=about, relation=relation, passages=passages, sharpness=sharpness)
-    for about, relation, passages, sharpness in itertools.product(
-        (3.0, 5.0, 10.0), (1.0, 2.0), (1.0, 2.0, 3.0), (4.0, 5.0)
-    )
+ANY = 1_000_000
+
+IN_FORCE = (WEIGHTS, LINKS)
+GRID: tuple[tuple[Weights, Links], ...] = (
+    *(
+        (Weights(about, relation, passages, sharpness), LINKS)
+        for about, relation, passages, sharpness in itertools.product(
+            (3.0, 5.0, 10.0), (1.0, 2.0), (1.0, 2.0, 3.0), (4.0, 5.0)
+        )
+    ),
+    *(
+        (WEIGHTS, Links(rare, share))
+        for rare, share in itertools.product((15, 30, 50, 100, ANY), (0.1, 0.15, 0.2, 0.25, 0.3))
+        if (rare, share) != LINKS
+    ),
 )
 
 Worth = dict[str, float]
@@ -119,8 +129,10 @@ def case_of(
     if ranking is None:
         return Case(off, (off,) * len(GRID), 0)
     on = tuple(
-        worth(order_of(retrieval, ranked(plan, retrieval, explored, setting)), document, gold)
-        for setting in GRID
+        worth(
+            order_of(retrieval, ranked(plan, retrieval, explored, weights), links), document, gold
+        )
+        for weights, links in GRID
     )
     return Case(off, on, len(explored.part.entities) + len(explored.part.chunks))
 
@@ -152,14 +164,15 @@ def report(cases: Mapping[str, Sequence[Case]]) -> None:
         nodes = sum(case.nodes for case in own) / len(own)
         others = [found for other, found in cases.items() if other != name]
         rows = [("graph off", mean([case.off for case in own]))]
-        rows.append((f"in force {label(WEIGHTS)}", on(own, GRID.index(WEIGHTS))))
+        rows.append((f"in force {label(IN_FORCE)}", on(own, GRID.index(IN_FORCE))))
         if others:
             best = max(range(len(GRID)), key=lambda i: sum(gain(found, i) for found in others))
             rows.append((f"chosen on the other sets {label(GRID[best])}", on(own, best)))
         for order, values in rows:
             figures = " | ".join(f"{values[name_]:.4f}" for name_ in SHOWN)
             print(f"| {name} | {len(own)} | {nodes:.0f} | {order} | {figures} |")
-    print("\n| about / relation / passages / sharpness | mean gain | " + " | ".join(cases) + " |")
+    columns = ["about / relation / passages / sharpness; rare / share", "mean gain", *cases]
+    print(f"\n| {' | '.join(columns)} |")
     print("|---|---|" + "---|" * len(cases))
     ordered = sorted(
         range(len(GRID)), key=lambda i: -sum(gain(found, i) for found in cases.values())
@@ -175,9 +188,9 @@ def on(cases: Sequence[Case], setting: int) -> Worth:
     return mean([case.on[setting] for case in cases])
 
 
-def label(setting: Weights) -> str:
+def label(setting: tuple[Weights, Links]) -> str:
     """Return a setting as text."""
-    return " / ".join(f"{value:g}" for value in astuple(setting))
+    return "; ".join(" / ".join(f"{value:g}" for value in part) for part in setting)
 
 
 if __name__ == "__main__":

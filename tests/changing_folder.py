@@ -52,11 +52,11 @@ class ChangingFolder:
         """Add, change, rename and remove a few files."""
         for _ in range(self.chance.randint(1, 4)):
             deed = self.chance.choice(("add", "change", "rename", "remove"))
-            some = sorted(self.root.rglob("*.md"))
-            if deed == "add" or len(some) < 3:
+            files = sorted(self.root.rglob("*.md"))
+            if deed == "add" or len(files) < 3:
                 self.add()
                 continue
-            path = self.chance.choice(some)
+            path = self.chance.choice(files)
             if deed == "change":
                 path.write_text(document(self.chance))
             elif deed == "remove":

@@ -21,9 +21,9 @@ PLAIN = {"embed_provider": "none", "sparse": "none"}
 class EmbeddedStore:
     """A store without encoders; without `names`, the rule of capitals finds names."""
 
-    def __init__(self, path: Path, names: NameFinder | None = None, **more: Any) -> None:
+    def __init__(self, path: Path, names: NameFinder | None = None, **fields: Any) -> None:
         self.path = path
-        self.wiring = Wiring(settings_at(path, **PLAIN, **more))
+        self.wiring = Wiring(settings_at(path, **PLAIN, **fields))
         self.stores = replace(stores_of(self.wiring, embed=False), names=names)
         self.rejects = RejectLog()
 

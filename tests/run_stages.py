@@ -80,14 +80,16 @@ class Stages:
         self.fuse = Fuse()
         self.context: object = None
 
-    def call(self, stage: str, items: Sequence[dict[str, Any]] = (), **more: Any) -> dict[str, Any]:
+    def call(
+        self, stage: str, items: Sequence[dict[str, Any]] = (), **fields: Any
+    ) -> dict[str, Any]:
         """Run one task."""
         wiring = self._wiring()
         try:
             for name, methods in WRITES.items():
                 port = getattr(wiring, name)()
                 wiring.override(name, Fused(port, self.fuse, methods))
-            event = {"run": self.run, "stage": stage, "items": list(items), **more}
+            event = {"run": self.run, "stage": stage, "items": list(items), **fields}
             return BUILDS[stage](wiring)(event, self.context)
         finally:
             wiring.close()

@@ -1,33 +1,39 @@
 """Fit the model that selects the text of a source that answers, and its confidence.
 
-    python -m training.answers FOLDER... [--kept FOLDER...] [--write]
+    python -m training.answers FOLDER... [--kept FOLDER...] [--keep-choice] [--write]
 
 Each FOLDER has `given.jsonl` (training.passages). Fits
 
 1. `choice`: a softmax over the units of all passages of a question.
-2. `right`: a logistic model of the choice being right.
-3. `answerable`: the same for any passage answering; it decides on abstention.
-4. For sets with `hops`, `pair`: a softmax over pairs; `prefer_pair`: the best pair being right
-   where either it or the choice is; `pair_right`: the preferred pairs being right.
+2. `logit`: the weight of the reader's logit beside that score, by a softmax over both.
+3. `right`: a logistic model of the choice being right.
+4. `answerable`: the same for any passage answering; it decides on abstention.
+5. For sets with `hops`, `pair`: a softmax over pairs; `prefer_pair`: the best pair being right
+   where either it or the choice is; `pair_right`: the preferred pairs being right. Without such
+   sets, the committed ones are kept.
 
-(1) and (2) exclude sets with `hops`, (1) also sets of reviews (`item`). Raises `Leak` for overlap
-with a test set (`--kept`).
+(2) to (5) with and without the reader. (1) to (3) exclude sets with `hops`, (1) also sets of
+reviews (`item`). Prints the AUC of `answerable` and the share of right choices on each set left out
+of the fit. Raises `Leak` for overlap with a test set (`--kept`).
 """
 
 import argparse
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from docstokg.adapters.onnx.reader import OnnxReader
 from docstokg.contracts.state import Block
 from docstokg.domain.answer import extractive
 from docstokg.domain.answer.reader_features import Candidate, candidates
 from docstokg.domain.answer.two_hops import Pair, pairs
 from docstokg_local.evaluation.answers import f1, held, is_right, words
+from docstokg_local.evaluation.calibration import roc_area, roc_area_error
 from training.leaks import kept_texts, refuse_shared
 
 Floats = npt.NDArray[np.float64]
@@ -40,6 +46,8 @@ KEPT = (
 CHOICE = ("cosine", "words", "words_around", "place", "long")
 RIGHT = ("share", "margin", "cosine", "words", "kind_missed")
 ANSWERABLE = (*RIGHT, "words_around")
+# With the reader, the other features add nothing on sets left out.
+RIGHT_READ, ANSWERABLE_READ = ("share", "words_around", "logit"), ("words_around", "logit")
 PAIR = ("covered", "bridge", "choice")
 PREFER = ("gain", "choice", "covered", "bridge")
 WITHOUT_GOLD = 3
@@ -59,6 +67,7 @@ class Asked(NamedTuple):
     pair_right: Floats
     pair_worth: Floats
     answerable: bool
+    logits: dict[int, float]
 
 
 def read(folder: Path) -> list[dict[str, Any]]:
@@ -79,14 +88,20 @@ def asked(row: Mapping[str, Any], *, without_gold: bool = False) -> Asked | None
 
     `without_gold`: omit gold documents; then nothing is right.
     """
-    given = [
+    blocks = [
         Block.model_validate(block)
         for block, document in zip(row["blocks"], row["documents"], strict=True)
         if not (without_gold and document in row.get("gold", ()))
     ]
-    found = candidates(row["question"], given[: extractive.READ])
-    if not found:
-        return None
+    found = candidates(row["question"], blocks[: extractive.READ])
+    return labelled(row, found, without_gold=without_gold) if found else None
+
+
+def labelled(row: Mapping[str, Any], found: list[Candidate], *, without_gold: bool) -> Asked:
+    """Return the candidates of a question with their labels, and the reader's logits."""
+    choice = extractive.model()["choice"]
+    scores = [extractive.weighted(choice, one.features._asdict()) for one in found]
+    logits = extractive.compared(row["question"], found, scores, reader())
     answerable = row["type"] == "answerable" and not without_gold
     shown = [one.unit.shown for one in found]
     linked = pairs(row["question"], found, [0.0] * len(found))
@@ -96,7 +111,13 @@ def asked(row: Mapping[str, Any], *, without_gold: bool = False) -> Asked | None
         for texts in (shown, both)
     )
     worths = _worth(row, shown), _worth(row, both)
-    return Asked(found, right, worths[0], linked, pair_right, worths[1], answerable)
+    return Asked(found, right, worths[0], linked, pair_right, worths[1], answerable, logits)
+
+
+@cache
+def reader() -> extractive.Reader:
+    """Return the installed reader."""
+    return partial(OnnxReader().logits, timeout_s=60.0)
 
 
 def _worth(row: Mapping[str, Any], texts: Sequence[str]) -> Floats:
@@ -114,9 +135,15 @@ def made(rows: Sequence[Mapping[str, Any]]) -> list[Asked]:
     return [one for one in (*own, *again) if one is not None]
 
 
-def scored(one: Asked, choice: Mapping[str, float]) -> tuple[list[float], list[Pair]]:
-    """Return each candidate's score, and the pairs with `choice` relative to the best score."""
+def scored(
+    one: Asked, choice: Mapping[str, float], weight: float
+) -> tuple[list[float], list[Pair]]:
+    """Return each candidate's score, and the pairs with `choice` relative to the best score.
+
+    `weight`: of the reader's logit; 0 without the reader.
+    """
     scores = [extractive.weighted(choice, own.features._asdict()) for own in one.found]
+    scores = extractive.mixed(scores, one.logits if weight else {}, weight)
     top = max(scores)
     linked = [
         pair._replace(
@@ -171,14 +198,14 @@ class Chosen(NamedTuple):
 
 
 def choose(
-    rows: Sequence[Asked], choice: Mapping[str, float], pair: Mapping[str, float]
+    rows: Sequence[Asked], choice: Mapping[str, float], pair: Mapping[str, float], weight: float
 ) -> list[tuple[Chosen, Chosen | None]]:
     """Choose like the product: the best candidate and the best pair, None without pairs."""
     chosen = []
     for one in rows:
-        scores, linked = scored(one, choice)
+        scores, linked = scored(one, choice, weight)
         best = int(np.argmax(scores))
-        signs = extractive.signs_of(one.found, scores, best)
+        signs = extractive.signs_of(one.found, scores, best, one.logits)
         single, both = Chosen(signs, bool(one.right[best]), one.answerable), None
         if linked:
             place = int(np.argmax([extractive.weighted(pair, own.signs) for own in linked]))
@@ -247,6 +274,7 @@ def main() -> None:
     parser.add_argument("folders", type=Path, nargs="+")
     parser.add_argument("--kept", type=Path, nargs="+", default=list(KEPT))
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--keep-choice", action="store_true", help="do not fit `choice`")
     options = parser.parse_args()
     read_sets = {folder.name: read(folder) for folder in options.folders}
     rows = [row for own in read_sets.values() for row in own]
@@ -255,42 +283,89 @@ def main() -> None:
     sets = {name: made(own) for name, own in read_sets.items()}
     facts = [name for name, own in read_sets.items() if not any("item" in row for row in own)]
     hops = {name for name, own in read_sets.items() if any("hops" in row for row in own)}
-    text = json.dumps(fit_all(sets, facts, hops), indent=1)
+    fitted = fit_all(sets, facts, hops, keep_choice=options.keep_choice)
+    text = json.dumps(fitted, indent=1)
     print(text)
     if options.write:
         WEIGHTS.write_text(f"{text}\n", encoding="utf-8")
 
 
 def fit_all(
-    sets: Mapping[str, Sequence[Asked]], facts: Collection[str], hops: Collection[str]
+    sets: Mapping[str, Sequence[Asked]],
+    facts: Collection[str],
+    hops: Collection[str],
+    *,
+    keep_choice: bool,
 ) -> dict[str, Any]:
-    """Return every fitted model; `facts`: sets without reviews; `hops`: sets with hops."""
-    plain = [name for name in sets if name not in hops]
-    choice = _softmax(
-        CHOICE,
-        [
+    """Return every fitted model; `facts`: sets without reviews; `hops`: sets with hops.
+
+    `keep_choice`: do not fit `choice`.
+    """
+    plain = [name for name in sets if name in facts and name not in hops]
+    choice = (
+        extractive.model()["choice"]
+        if keep_choice
+        else _softmax(
+            CHOICE,
             [
-                (table((own.features._asdict() for own in one.found), CHOICE), one.worth)
-                for one in sets[name]
-            ]
-            for name in plain
-            if name in facts
-        ],
+                [
+                    (table((own.features._asdict() for own in one.found), CHOICE), one.worth)
+                    for one in sets[name]
+                ]
+                for name in plain
+            ],
+        )
     )
-    pair = _softmax(
-        PAIR,
+    mixture = _softmax(
+        ("score", "logit"),
+        [[_compared(one, choice) for one in sets[name] if len(one.logits) > 1] for name in plain],
+    )
+    weight = round(mixture["logit"] / mixture["score"], 4)
+    return {
+        "card": "docs/decisions/answers.md",
+        "fitted_on": {name: len(own) for name, own in sets.items()},
+        "choice": choice,
+        "without_reader": fit_variant(sets, hops, choice, 0.0),
+        "with_reader": fit_variant(sets, hops, choice, weight),
+    }
+
+
+def _compared(one: Asked, choice: Mapping[str, float]) -> tuple[Floats, Floats]:
+    scores, _ = scored(one, choice, 0.0)
+    values = np.array([[scores[place], logit] for place, logit in one.logits.items()])
+    return values, one.worth[list(one.logits)]
+
+
+def fit_variant(
+    sets: Mapping[str, Sequence[Asked]],
+    hops: Collection[str],
+    choice: Mapping[str, float],
+    weight: float,
+) -> dict[str, Any]:
+    """Return the models with the reader, whose logit has this weight; 0: without it."""
+    committed = extractive.model()["with_reader" if weight else "without_reader"]
+    names = (RIGHT_READ, ANSWERABLE_READ) if weight else (RIGHT, ANSWERABLE)
+    linked = [
         [
-            [
-                (table((own.signs for own in linked), PAIR), one.pair_worth)
-                for one in rows
-                if (linked := scored(one, choice)[1])
-            ]
-            for name, rows in sets.items()
-            if name in hops
-        ],
-    )
-    chosen = {name: choose(own, choice, pair) for name, own in sets.items()}
+            (table((own.signs for own in pairs_of_one), PAIR), one.pair_worth)
+            for one in rows
+            if (pairs_of_one := scored(one, choice, weight)[1])
+        ]
+        for name, rows in sets.items()
+        if name in hops
+    ]
+    pair = _softmax(PAIR, linked) if linked else committed["pair"]
+    chosen = {name: choose(own, choice, pair, weight) for name, own in sets.items()}
     singles = {name: [single for single, _ in own] for name, own in chosen.items()}
+    _report(singles, names[1])
+    result = {
+        "logit": weight,
+        "right": fit_logistic([own for n, own in singles.items() if n not in hops], names[0]),
+        "answerable": fit_logistic(singles.values(), names[1], lambda one: one.answerable),
+        **{name: committed[name] for name in ("pair", "prefer_pair", "pair_right")},
+    }
+    if not linked:
+        return result
     differing = [
         [pair for single, pair in own if pair is not None and pair.right != single.right]
         for own in chosen.values()
@@ -300,16 +375,23 @@ def fit_all(
         [pair for _, pair in own if pair is not None and preferred(prefer, pair)]
         for own in chosen.values()
     ]
-    return {
-        "card": "docs/decisions/answers.md",
-        "fitted_on": {name: len(own) for name, own in sets.items()},
-        "choice": choice,
-        "right": fit_logistic([singles[name] for name in plain], RIGHT),
-        "answerable": fit_logistic(singles.values(), ANSWERABLE, lambda one: one.answerable),
-        "pair": pair,
-        "prefer_pair": prefer,
-        "pair_right": fit_logistic(quoted, PREFER),
-    }
+    pair_right = fit_logistic(quoted, PREFER)
+    return result | {"pair": pair, "prefer_pair": prefer, "pair_right": pair_right}
+
+
+def _report(sets: Mapping[str, Sequence[Chosen]], names: Sequence[str]) -> None:
+    """Print, for each set left out of the fit, the AUC of `answerable` and the right choices."""
+    for name, rows in sets.items():
+        others = [own for other, own in sets.items() if other != name]
+        labels = [one.answerable for one in rows]
+        if not others or len(set(labels)) < 2:
+            continue
+        fitted = fit_logistic(others, names, lambda one: one.answerable)
+        values = [extractive.logistic(fitted, one.signs) for one in rows]
+        auc = roc_area(values, labels) or 0.0
+        right = np.mean([one.right for one in rows if one.answerable])
+        error = roc_area_error(auc, labels)
+        print(f"{name}: AUC answerable {auc:.3f} +- {error:.3f}, right choice {right:.3f}")
 
 
 if __name__ == "__main__":

@@ -195,15 +195,15 @@ class EvidenceTable:
         if self._bytes + len(steps) * (_EDGE + _ENTITY) > MAX_BYTES * 0.8:
             steps = []
         self._bytes += _POINTER
-        path = tuple(self._edge(one, two, via) for one, two, via in steps)
+        path = tuple(self._edge(source, target, via) for source, target, via in steps)
         stations = [seed, *(two for _, two, _ in steps)]
         if stations[-1] != matched:
             stations.append(matched)
         match_type: MatchType | None = "direct_mention" if is_named else None
         if path and seed in self._of_question:
             match_type = "related_via"
-        read = [(uuid, matched), *((via, e) for *ends, via in steps if via for e in ends)]
-        if not all(self._is_written(*one) for one in read):
+        placed = [(uuid, matched), *((via, e) for *ends, via in steps if via for e in ends)]
+        if not all(self._is_written(*place) for place in placed):
             match_type = None
         documents = self._documents(matched)
         if seed != matched:
@@ -228,8 +228,8 @@ class EvidenceTable:
     def _related(self, matched: str, seed: str) -> tuple[RelatedEntity, ...]:
         relations = self._relations_of(matched)
         others = sorted(relations, key=lambda other: (other != seed, self._place[other]))
-        found = [(other, relations[other]) for other in others[:MAX_RELATED]]
-        self._bytes += _RELATED * len(found)
+        strongest = [(other, relations[other]) for other in others[:MAX_RELATED]]
+        self._bytes += _RELATED * len(strongest)
         return tuple(
             RelatedEntity(
                 entity=self._entity(other),
@@ -237,15 +237,15 @@ class EvidenceTable:
                 incoming=relation.target == matched,
                 evidence=relation.evidence_uuid,
             )
-            for other, relation in found
+            for other, relation in strongest
         )
 
     def _relations_of(self, entity: str) -> dict[str, SliceRelation]:
         if not self._relations:
             self._relations = {name: {} for name in self._graph.entities}
-            for (one, two), relations in self._graph.relations.items():
+            for (source, target), relations in self._graph.relations.items():
                 best = min(relations, key=_strength) if len(relations) > 1 else relations[0]
-                self._relations[one][two] = self._relations[two][one] = best
+                self._relations[source][target] = self._relations[target][source] = best
         return self._relations[entity]
 
     def _steps(self, walk: Sequence[str]) -> list[tuple[str, str, str | None]]:
@@ -267,11 +267,11 @@ class EvidenceTable:
             self._bytes += _ENTITY + len(f"{item.id}{item.name}{item.type}".encode())
         return self._entities[entity]
 
-    def _edge(self, one: str, two: str, via: str | None) -> int:
+    def _edge(self, source: str, target: str, via: str | None) -> int:
         if via is None:
-            edge = _stated(min(self._graph.followed(one, two), key=_strength))
+            edge = _stated(min(self._graph.followed(source, target), key=_strength))
         else:
-            places = [self._graph.mentions[via][name] for name in (one, two)]
+            places = [self._graph.mentions[via][name] for name in (source, target)]
             spans = [(at.start, at.end) for at in places if at.start is not None and at.end]
             place = EdgeEvidence(
                 uuid=via,
@@ -279,7 +279,7 @@ class EvidenceTable:
                 start=min((start for start, _ in spans), default=None),
                 end=max((end for _, end in spans), default=None),
             )
-            edge = EvidenceEdge(src=one, type=CO_MENTIONED, dst=two, evidence=place)
+            edge = EvidenceEdge(src=source, type=CO_MENTIONED, dst=target, evidence=place)
         return self._listed(edge)
 
     def joining(self, names: Sequence[Collection[str]]) -> tuple[SliceRelation, ...]:
@@ -288,10 +288,12 @@ class EvidenceTable:
         Two or three relations, each with the chunk that states it, past no other name.
         """
         named = {entity for own in names for entity in own}
-        found: list[tuple[SliceRelation, ...]] = []
-        for own in names:
-            seen = {*own}
-            frontier: list[tuple[str, tuple[SliceRelation, ...]]] = [(entity, ()) for entity in own]
+        paths: list[tuple[SliceRelation, ...]] = []
+        for name in names:
+            seen = {*name}
+            frontier: list[tuple[str, tuple[SliceRelation, ...]]] = [
+                (entity, ()) for entity in name
+            ]
             for _ in range(LONGEST_PATH):
                 near = [
                     (other, (*path, relation))
@@ -302,9 +304,9 @@ class EvidenceTable:
                     and relation in self._graph.followed(entity, other)
                 ]
                 seen.update(other for other, _ in near)
-                found += [path for other, path in near if other in named and len(path) > 1]
-                frontier = [one for one in near if one[0] not in named]
-        return min(found, key=len, default=())
+                paths += [path for other, path in near if other in named and len(path) > 1]
+                frontier = [step for step in near if step[0] not in named]
+        return min(paths, key=len, default=())
 
     def listed(self, relations: Sequence[SliceRelation]) -> tuple[int, ...]:
         """Add relations and their ends to the tables; return the relations' indices."""

@@ -15,9 +15,10 @@ from docstokg.domain.graph.linking import Match
 from docstokg.domain.graph.pagerank import Vector
 from docstokg.domain.graph.slice_graph import (
     FACTS,
-    LED_ON,
+    LINKS,
     SEEDING_CHUNKS,
     WEIGHTS,
+    Links,
     SliceGraph,
     Weights,
     decided,
@@ -29,6 +30,7 @@ from docstokg.domain.graph.slice_graph import (
     with_other_names,
 )
 from docstokg.domain.identity import is_own_id, prefix_of
+from docstokg.domain.mmr import spread
 from docstokg.domain.text.folding import alias_keys, question_keys
 from docstokg.domain.text.misspelt import near_keys
 from docstokg.domain.text.words import fold
@@ -171,14 +173,14 @@ def _tell_unknown(
     run: Run, graph: KnowledgeGraph, around: SliceRequest, part: GraphSlice, seconds: float
 ) -> None:
     plan, limits = run.plan.expansion, run.plan.graph_limits
-    asked = {
+    requested = {
         "kg_expansion.relations": (plan.relations, _relations),
         "kg_expansion.concept_types": (plan.concept_types, _types),
         "limits.graph.rel_whitelist": (limits and limits.rel_whitelist, _relations),
     }
     missing = {
         name: (values, kinds)
-        for name, (values, kinds) in asked.items()
+        for name, (values, kinds) in requested.items()
         if {value.casefold() for value in values or ()} - kinds(part)
     }
     unbound = around.model_copy(update={"relations": None, "entity_types": None})
@@ -186,12 +188,13 @@ def _tell_unknown(
         return
     wider = run.attempt("graph_kinds", lambda: graph.slice(unbound, run.scope, seconds), lost=None)
     for name, (values, kinds) in missing.items() if wider is not None else ():
-        there = kinds(wider or part)
-        run.warnings += notices.nothing_has(name, values or (), there, "this question")
+        present = kinds(wider or part)
+        run.warnings += notices.nothing_has(name, values or (), present, "this question")
 
 
 def _relations(part: GraphSlice) -> set[str]:
-    return {relation.type.casefold() for relation in part.relations} | {*STRUCTURAL}
+    types = {relation.type.casefold() for relation in part.relations}
+    return types | {*STRUCTURAL, *(["related_to"] if types else [])}
 
 
 def _types(part: GraphSlice) -> set[str]:
@@ -223,13 +226,13 @@ def _as_misspelt(
     if not is_own_id(entity) and alias.key not in dict(alias_keys(entity, name)):
         return False
     start, end = keys[alias.key]
-    written = run.plan.query[start:end]
-    if written.islower() and is_own_id(entity):  # "beliefs" is not "Relief"
+    surface = run.plan.query[start:end]
+    if surface.islower() and is_own_id(entity):  # "beliefs" is not "Relief"
         return False
     explored.names = [*explored.names, Match(start, end, alias.key, (entity,), alias.preferred)]
     explored.part = merge(explored.part, near)
     explored.misspelt = entity
-    run.warnings.append(f"Nothing is called {written!r} here; it was read as {name!r}.")
+    run.warnings.append(f"Nothing is called {surface!r} here; it was read as {name!r}.")
     return True
 
 
@@ -260,11 +263,13 @@ def _next_hop(
         max_nodes=room + len(entities) + len(chunks),
         direction=plan.direction,
     )
-    more = run.attempt("graph_widen", lambda: graph.slice(around, run.scope, seconds), graph_reason)
-    if more is None:
+    part_beyond = run.attempt(
+        "graph_widen", lambda: graph.slice(around, run.scope, seconds), graph_reason
+    )
+    if part_beyond is None:
         return False
     opened.update(entities, chunks)
-    explored.part = merge(part, more)
+    explored.part = merge(part, part_beyond)
     explored.hops += 1
     return True
 
@@ -371,19 +376,37 @@ def stated(retrieval: Retrieval) -> list[FactRef]:
     return [fact for fact in retrieval.facts if fact.evidence_uuid is not None][:FACTS]
 
 
-def order_of(retrieval: Retrieval, ranking: RankedGraph) -> list[str]:
-    """Return the walk's order of chunk uuids; without a signal, the selected ones first.
+def reorders(retrieval: Retrieval, ranking: RankedGraph, links: Links = LINKS) -> bool:
+    """Return whether the walk orders the chunks, or only adds some to the search's order.
 
-    Signals: a matched fact, a seed, a leading entity, or enough linked chunks.
+    It does for a matched fact, a seed, a rare leading entity, or enough linked chunks.
     """
-    fused = {candidate.uuid: candidate.score for candidate in retrieval.pool}
-    by_walk = _as_searched(ranked_chunks(ranking.graph, ranking.scores, fused), ranking, fused)
+    graph = ranking.graph
+    if ranking.seed_shares or stated(retrieval):
+        return True
+    if any(graph.is_rare(entity, links.rare) for entity in ranking.leading):
+        return True
     opened = [candidate.uuid for candidate in retrieval.pool[:SEEDING_CHUNKS]]
-    linked = ranking.graph.led_on(opened) >= LED_ON
-    if ranking.leading or ranking.seed_shares or stated(retrieval) or linked:
-        return by_walk
-    selected = set(retrieval.selected)
-    return [*retrieval.selected, *(uuid for uuid in by_walk if uuid not in selected)]
+    return graph.led_on(opened, links.rare) >= links.share
+
+
+def order_of(retrieval: Retrieval, ranking: RankedGraph, links: Links = LINKS) -> list[str]:
+    """Return the walk's order of chunk uuids; the selected ones first unless it reorders."""
+    fused = {candidate.uuid: candidate.score for candidate in retrieval.pool}
+    order = _as_searched(ranked_chunks(ranking.graph, ranking.scores, fused), ranking, fused)
+    if reorders(retrieval, ranking, links):
+        return order
+    return list(dict.fromkeys([*retrieval.selected, *order]))
+
+
+def _spread(run: Run, ranking: RankedGraph, order: list[str]) -> list[str]:
+    """Set passages of one document apart, unless the client or the question names it."""
+    if run.scope.names_documents:
+        return order
+    graph, named = ranking.graph, {*ranking.seed_shares}
+    named.update(*(graph.about(entity) for entity in ranking.leading))
+    documents = [None if uuid in named else graph.doc_of.get(uuid, uuid) for uuid in order]
+    return [order[place] for place in spread(documents)]
 
 
 def _as_searched(
@@ -408,14 +431,14 @@ def _added(
         return set([uuid for uuid in order if may_add(uuid)][: plan.expansion.limit])
     above: list[str] = []
     behind: list[str] = []
-    places = left = len(selected)
+    places = unseen = len(selected)
     for uuid in order:
-        if len(above) + len(behind) >= BEHIND and not (places > 0 and left > 0):
+        if len(above) + len(behind) >= BEHIND and not (places > 0 and unseen > 0):
             break
         if uuid in selected:
-            places, left = places - 1, left - 1
+            places, unseen = places - 1, unseen - 1
         elif may_add(uuid):
-            (above if places > 0 and left > 0 else behind).append(uuid)
+            (above if places > 0 and unseen > 0 else behind).append(uuid)
             places -= 1
     return set([*above, *behind][: plan.expansion.limit])
 
@@ -448,16 +471,17 @@ def _expansion(
         ]
     )
     stating = [relation.evidence_uuid or "" for relation in path]
-    brought = added.union(stating) - selected
-    if len(brought) > plan.expansion.limit:
-        path, brought = (), added
+    joined = added.union(stating) - selected
+    if len(joined) > plan.expansion.limit:
+        path, joined = (), added
     renamings = _renamings(plan.query, ranking)
     run.telemetry.count("rag_kg_boost_impact", _moved(plan, retrieval, ranking))
-    for uuid in dict.fromkeys([*order, *stating]):
-        if uuid in selected or uuid in brought:
-            mentions = graph.mentions.get(uuid, {})
-            renamed = tuple(i for i, (entity, _) in enumerate(renamings) if entity in mentions)
-            evidence.add(uuid, "hybrid" if uuid in selected else "kg_expansion", renamed)
+    cited = [uuid for uuid in dict.fromkeys([*order, *stating]) if uuid in selected | joined]
+    by_walk = reorders(retrieval, ranking)
+    for uuid in _spread(run, ranking, cited) if by_walk else cited:
+        mentions = graph.mentions.get(uuid, {})
+        renamed = tuple(i for i, (entity, _) in enumerate(renamings) if entity in mentions)
+        evidence.add(uuid, "hybrid" if uuid in selected else "kg_expansion", renamed)
     path_edges = evidence.listed(path)
     entries, entities, edges = evidence.build()
     return Expansion(
@@ -468,10 +492,13 @@ def _expansion(
         kg_stats=KgStats(
             concepts_expanded=len(graph.entities),
             hops_executed=explored.hops,
-            chunks_added=len(brought),
+            chunks_added=len(joined),
             triples_traversed=len(explored.part.relations),
         ),
-        graph_gain=GraphGain(top_k_without=retrieval.selected[: plan.top_k]),
+        graph_gain=GraphGain(
+            top_k_without=retrieval.selected[: plan.top_k],
+            order_kept=None if by_walk else "no_rare_name",
+        ),
         graph=_used(explored),
         seeds=_seeds(ranking),
         path=path_edges,

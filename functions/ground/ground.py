@@ -375,6 +375,7 @@ def _blocks(
             kg_match=knowledge.match_line(citation.kg_evidence, names),
             related=knowledge.related_facts(knows.get(chunk.uuid), expansion, ranks),
             other_names=names,
+            quoted=chunk.metadata.get("quoted") is True,
         )
         room = left - budget.tokens(prompt.block_text(block))
         limit = min(knowledge.BLOCK_CHARACTERS, room * 4)

@@ -182,7 +182,10 @@ def with_path(
             return list(blocks), ()
         block, source, target = current[at.uuid], names[edge.src], names[edge.dst]
         ends ^= {source, target}
-        span = ((at.start or 0) - block.start, (at.end or BLOCK_CHARACTERS) - block.start)
+        if at.start is None or at.end is None:
+            span = _naming(block, source, target)
+        else:
+            span = (at.start - block.start, at.end - block.start)
         steps.setdefault(at.uuid, []).append((place, *span))
         notes.append(f"{source} -{edge.type}-> {target} (stated in [{block.rank}])"[:NOTE])
     joined = tuple(asked.get(name, name) for name in sorted(ends))
@@ -191,6 +194,16 @@ def with_path(
         for one in blocks
     ]
     return marked, tuple(notes)
+
+
+def _naming(block: Block, source: str, target: str) -> tuple[int, int]:
+    """Return the first sentence of a block that names most of both ends of an edge."""
+    ends = [snippets.question_stems(name) for name in (source, target)]
+
+    def share(span: tuple[int, int]) -> float:
+        return sum(snippets.coverage(end, block.text[slice(*span)]) for end in ends)
+
+    return max(block.sentences, key=share, default=(0, len(block.text)))
 
 
 def stating(expansion: Expansion | None) -> set[str]:

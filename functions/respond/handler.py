@@ -19,10 +19,10 @@ def build(wiring: Wiring) -> Handler:
     digest = settings_digest(settings)
 
     def handler(event: Json, context: object) -> Json:
-        run = Run.of(event, wiring.telemetry)
+        run, step_input = Run.of(event, wiring.telemetry), RespondInput.model_validate(event)
         reply = respond(
             run,
-            RespondInput.model_validate(event),
+            step_input,
             index=index,
             checks=checks,
             response_cache=wiring.response_cache,
@@ -31,7 +31,7 @@ def build(wiring: Wiring) -> Handler:
             digest=digest,
         )
         if run.plan.chat is not None:
-            reply = chat_reply(reply, run.plan.chat, run.plan.started_ms, settings.public_url)
+            reply = chat_reply(reply, run.plan, step_input.synthesis, settings.public_url)
         return reply.model_dump(mode="json")
 
     return handler

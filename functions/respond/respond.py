@@ -18,6 +18,7 @@ from docstokg.contracts.response import (
     PlanUse,
     RAGResponse,
     Receipt,
+    TextSpan,
     Timings,
 )
 from docstokg.contracts.state import Grounded, RespondInput, Synthesis, TraceMessage
@@ -27,6 +28,7 @@ from docstokg.domain.answer.notices import SYNTHESIS_UNAVAILABLE, is_abstention
 from docstokg.domain.budget import STATE_LIMIT_BYTES
 from docstokg.ports import ReceiptKeys, ResponseCache, SearchIndex, TraceSink
 from docstokg.usecases.answer_checks import Checks, check_generated
+from docstokg.usecases.chat_reply import COPIES, FAILED
 from docstokg.usecases.check_answer import CheckedAnswer
 from docstokg.usecases.problems import json_reply, problem_reply
 from docstokg.usecases.run import Run
@@ -92,6 +94,7 @@ def respond(  # noqa: PLR0913 - one parameter a port
         query_used=plan.query,
         query_used_by=plan.query_used_by,
         answer=checked.answer if checked else "",
+        best_span=_best_span(checked, step_input.synthesis),
         citations=tuple(citations),
         results_count=len(citations),
         confidence=checked.confidence if checked else 0.0,
@@ -117,7 +120,7 @@ def respond(  # noqa: PLR0913 - one parameter a port
     )
     reply, response = reply_within(
         response,
-        REPLY_LIMIT_BYTES,
+        REPLY_LIMIT_BYTES // (COPIES[plan.chat.route] if plan.chat is not None else 1),
         with_diagnostics=plan.diagnostics,
         sign=None if keys is None else keys.sign,
     )
@@ -172,10 +175,10 @@ def _checked(
 ) -> CheckedAnswer | None:
     if run.plan.synthesis is None:
         return None
-    if synthesis is None or synthesis.outcome == "failed":
+    if synthesis is None or synthesis.outcome in FAILED:
         run.warnings.append(SYNTHESIS_UNAVAILABLE)
     run.warnings.extend(synthesis.warnings if synthesis is not None else ())
-    if synthesis is None or synthesis.outcome in ("failed", "no_room"):
+    if synthesis is None or synthesis.outcome in (*FAILED, "no_room"):
         return None
     with run.telemetry.span("check_answer", request_id=run.request_id):
         comparison = checks.compare(run, run.left_s(*time_budget.CHECK_ANSWER))
@@ -198,6 +201,15 @@ def _older_documents(
             if block.edition and block.rank in cited
         ]
     return warnings
+
+
+def _best_span(checked: CheckedAnswer | None, synthesis: Synthesis | None) -> TextSpan | None:
+    """Return the chosen part of an answer whose text the checks did not change."""
+    if checked is None or synthesis is None or synthesis.best_span is None:
+        return None
+    start, end = synthesis.best_span
+    at = checked.answer.find(synthesis.answer[start:end])
+    return TextSpan(start=at, end=at + end - start) if at >= 0 and end > start else None
 
 
 def _marked(citations: Sequence[Citation], cited: Sequence[int]) -> list[Citation]:

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 
+from docstokg.contracts.chat import MODEL_NOT_FOUND, NOT_FOUND_DETAIL
 from docstokg.contracts.envelope import Caller, Reply
 from docstokg.contracts.state import Failure, Recalled
 from docstokg.domain import time_budget
@@ -25,13 +26,9 @@ def recall(
     the caller with groups, namespaces, `stores` and the index's last completed load. During a load
     into the namespaces the cache is not used.
     """
-    plan, namespace = run.plan, run.plan.namespace
-    if plan.choices:
-        caller = Caller(sub=plan.caller_sub, namespaces=plan.choices)
-        chosen = run.chosen_namespace(caller, index)
-        if isinstance(chosen, Failure):
-            return Recalled(namespace=namespace, failure=chosen)
-        namespace = chosen
+    plan, namespace = run.plan, _namespace(run, index)
+    if isinstance(namespace, Failure):
+        return Recalled(namespace=plan.namespace, failure=namespace)
     none = Recalled(namespace=namespace)
     if plan.cache is None:
         return none
@@ -62,6 +59,20 @@ def recall(
     text = json.dumps(response, ensure_ascii=False, separators=(",", ":"))
     run.finish(200, cache_hit=True, total_ms=run.total_ms())
     return Recalled(namespace=namespace, reply=Reply(statusCode=200, body=text))
+
+
+def _namespace(run: Run, index: SearchIndex) -> str | Failure:
+    """Return the namespace; a chat's failure is 404 if it names one without passages."""
+    plan = run.plan
+    if plan.choices:
+        caller = Caller(sub=plan.caller_sub, namespaces=plan.choices)
+        return run.chosen_namespace(caller, index)
+    if plan.chat is not None and plan.chat.namespaces:
+        time_s = run.left_s(time_budget.NAMESPACE_S)
+        stored = run.attempt("namespaces", lambda: index.info(time_s).namespaces, None)
+        if stored is not None and not set(plan.chat.namespaces) <= set(stored):
+            return Failure(status=404, code=MODEL_NOT_FOUND, detail=NOT_FOUND_DETAIL)
+    return plan.namespace
 
 
 def _digest(text: str) -> str:

@@ -7,6 +7,7 @@ from concurrent.futures import Executor, Future
 from concurrent.futures import TimeoutError as NotYet
 from contextvars import copy_context
 from dataclasses import dataclass, field
+from pathlib import PurePath
 
 from docstokg.contracts.response import (
     Channel,
@@ -15,7 +16,7 @@ from docstokg.contracts.response import (
     ProvidersUsed,
 )
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult
-from docstokg.contracts.state import Candidate, FactRef, Place, Plan, Restriction, Retrieval
+from docstokg.contracts.state import Candidate, FactRef, Place, Restriction, Retrieval
 from docstokg.domain import fusion, mmr, time_budget
 from docstokg.domain.answer import notices
 from docstokg.domain.graph.other_names import other_words
@@ -28,6 +29,7 @@ from docstokg.domain.text.language_weights import (
     word_weights,
 )
 from docstokg.domain.text.misspelt import candidates
+from docstokg.domain.text.words import fold
 from docstokg.errors import DocsToKGError, Timeout
 from docstokg.ports import (
     Embedder,
@@ -217,20 +219,20 @@ def _searched(
     encoder: SparseEncoder | None,
 ) -> list[ChannelQuery]:
     probed, plan = _probed(run, queries), run.plan
-    more = [ChannelQuery(channel="bm25", size=1, text=word, unordered=True) for word in probed]
+    probes = [ChannelQuery(channel="bm25", size=1, text=word, unordered=True) for word in probed]
     if plan.expansion.enabled and any(query.channel == "bm25" for query in queries):
-        more.append(ChannelQuery(channel="facts", size=NAMES_READ, text=plan.query, names=True))
-    found = _search(run, index, queries, more, answers) if queries else ()
+        probes.append(ChannelQuery(channel="facts", size=NAMES_READ, text=plan.query, names=True))
+    results = _search(run, index, queries, probes, answers) if queries else ()
     answers.absent = tuple(
         word
-        for word, one in zip(probed, found, strict=False)
-        if not (one.hits or one.failure or one.partial)
+        for word, result in zip(probed, results, strict=False)
+        if not (result.hits or result.failure or result.partial)
     )
-    names = {fact.source: fact.text.split("\n") for one in found for fact in one.facts}
+    names = {fact.source: fact.text.split("\n") for result in results for fact in result.facts}
     added = other_words(plan.query, names) if names else ""
     if not added:
         return []
-    working = {one.channel for one in answers.by_channel.values() if one.failure is None}
+    working = {result.channel for result in answers.by_channel.values() if result.failure is None}
     return _word_queries(run, encoder, added, working - {"facts"})
 
 
@@ -238,7 +240,7 @@ def _search(
     run: Run,
     index: SearchIndex,
     queries: Sequence[ChannelQuery],
-    more: Sequence[ChannelQuery],
+    extra: Sequence[ChannelQuery],
     answers: ChannelResults,
 ) -> tuple[ChannelResult, ...]:
     time_s = _left_s(run)
@@ -248,12 +250,12 @@ def _search(
         fields = {"namespace": run.scope.namespace, "top_k": run.plan.top_k}
         fields |= {"request_id": run.request_id, "channels": len(queries)}
         with run.telemetry.span("search", **fields):
-            results = index.search([*queries, *more], run.scope, time_s)
+            results = index.search([*queries, *extra], run.scope, time_s)
     except DocsToKGError as error:
         run.log("search", error)
         failure = "timeout" if isinstance(error, Timeout) else "unavailable"
         results = tuple(
-            ChannelResult(channel=query.channel, failure=failure) for query in (*queries, *more)
+            ChannelResult(channel=query.channel, failure=failure) for query in (*queries, *extra)
         )
     for result in results[: len(queries)]:
         answers.by_channel[result.channel] = result
@@ -285,20 +287,20 @@ def _probed(run: Run, queries: Sequence[ChannelQuery]) -> tuple[str, ...]:
 
 def _tell_unknown_keys(run: Run, index: SearchIndex, queries: list[ChannelQuery]) -> None:
     scope, time_s = run.scope.model_copy(update={"filter": None}), _left_s(run)
-    given = sorted((run.scope.filter or {}).keys() - FIXED_KEYS)
-    if not given or time_s < time_budget.LEAST_CALL_S:
+    requested = sorted((run.scope.filter or {}).keys() - FIXED_KEYS)
+    if not requested or time_s < time_budget.LEAST_CALL_S:
         return
 
     def keys() -> set[str]:
-        found = index.search(queries, scope, time_s)
-        uuids = [hit.uuid for result in found for hit in result.hits[:KEYS_READ]]
+        results = index.search(queries, scope, time_s)
+        uuids = [hit.uuid for result in results for hit in result.hits[:KEYS_READ]]
         chunks = index.get(uuids, scope, time_s).chunks.values()
         return {key for chunk in chunks for key in chunk.metadata}
 
-    there = run.attempt("filter_keys", keys, lost=None)
-    if there is not None and (unknown := [key for key in given if key not in there]):
+    present = run.attempt("filter_keys", keys, lost=None)
+    if present is not None and (unknown := [key for key in requested if key not in present]):
         there_is = notices.listed(
-            [*sorted(FIXED_KEYS), *sorted(there)], KEYS_READ + len(FIXED_KEYS)
+            [*sorted(FIXED_KEYS), *sorted(present)], KEYS_READ + len(FIXED_KEYS)
         )
         missing = notices.listed(unknown)
         run.warnings.append(f"filter: keys not found: {missing}; available: {there_is}")
@@ -308,17 +310,17 @@ def _weights(
     run: Run, answers: ChannelResults, languages: LanguageFinder | None
 ) -> dict[str, float] | None:
     """Words count less if vectors are multilingual; English vectors count only for English."""
-    found, model = answers.by_channel.get("dense"), answers.index_model or ""
-    if languages is None or found is None or not found.hits:
+    dense, model = answers.by_channel.get("dense"), answers.index_model or ""
+    if languages is None or dense is None or not dense.hits:
         return None
-    held = answers.languages
-    if reads_english_only(model) and held.keys() - {ENGLISH}:
-        asked = languages.probabilities(run.plan.query) if ENGLISH in held else {}
-        return english_weights(asked, held)
+    stored = answers.languages
+    if reads_english_only(model) and stored.keys() - {ENGLISH}:
+        detected = languages.probabilities(run.plan.query) if ENGLISH in stored else {}
+        return english_weights(detected, stored)
     if not reads_many(model):
         return None
     least = 0.0 if run.plan.retrieval.fusion == "rrf" else LEAST
-    return word_weights(languages.probabilities(run.plan.query), held, least)
+    return word_weights(languages.probabilities(run.plan.query), stored, least)
 
 
 def _fused(
@@ -339,12 +341,12 @@ def _fused(
         late = bool(results) and all(r.failure == "timeout" for r in results.values())
         run.mark_degraded("retrieval_timeout" if late else "retrieval_unavailable")
     by_rank = plan.retrieval.fusion == "rrf"
-    named = {f"{one.channel} of other names": one for one in answers.others if one.hits}
-    added = {name: [(hit.uuid, hit.score) for hit in one.hits] for name, one in named.items()}
+    named = {f"{result.channel} of other names": result for result in answers.others if result.hits}
+    added = {name: [(hit.uuid, hit.score) for hit in result.hits] for name, result in named.items()}
     weights = {**(weights or {}), **dict.fromkeys(added, NAMES_WEIGHT)}
     fused = (fusion.reciprocal_rank if by_rank else fusion.minmax)({**lists, **added}, weights)
     pool = list(fused[:POOL_LIMIT])
-    selected, mmr_ms = _selected(plan, pool, [*results.values(), *named.values()])
+    selected, mmr_ms = _selected(run, pool, [*results.values(), *named.values()])
     return Retrieval(
         selected=selected,
         pool=tuple(Candidate(uuid, round(score, 6)) for uuid, score in pool),
@@ -370,17 +372,30 @@ def _fused(
 
 
 def _selected(
-    plan: Plan, pool: list[tuple[str, float]], results: Sequence[ChannelResult]
+    run: Run, pool: list[tuple[str, float]], results: Sequence[ChannelResult]
 ) -> tuple[tuple[str, ...], float]:
-    started = time.perf_counter()
+    started, plan = time.perf_counter(), run.plan
     places = list(range(min(plan.top_k, len(pool))))
     if plan.retrieval.mmr:
-        vectors = {hit.uuid: hit.vector for result in results for hit in result.hits}
+        hits = {hit.uuid: hit for result in results for hit in result.hits}
         places = mmr.select(
-            [score for _, score in pool], [vectors[uuid] for uuid, _ in pool], plan.top_k
+            [score for _, score in pool],
+            [hits[uuid].vector for uuid, _ in pool],
+            plan.top_k,
+            _documents(run, [hits[uuid].doc_id for uuid, _ in pool]),
         )
     mmr_ms = round((time.perf_counter() - started) * 1000, 3)
     return tuple(pool[place][0] for place in places), mmr_ms
+
+
+def _documents(run: Run, doc_ids: Sequence[str]) -> list[str | None]:
+    """Return the document of each passage; None if the client or the question names it."""
+    if run.scope.names_documents:
+        return []
+    words = set(fold(run.plan.query).split())
+    names = {doc_id: set(fold(PurePath(doc_id).stem).split()) for doc_id in {*doc_ids}}
+    named = {doc_id for doc_id, name in names.items() if len(name) > 1 and name <= words}
+    return [None if doc_id in named else doc_id for doc_id in doc_ids]
 
 
 def _ranks(

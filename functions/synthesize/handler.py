@@ -38,6 +38,7 @@ def build(wiring: Wiring) -> Handler:
             [Block.model_validate(block) for block in event["blocks"]],
             relevant=bool(event["relevant"]),
             language_model=wiring.language_model,
+            reader=wiring.reader,
             told=EventWriter(run, wiring.response_cache).written if run.plan.told else listener,
         )
         return synthesis.model_dump(mode="json")

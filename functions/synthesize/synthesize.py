@@ -10,6 +10,7 @@ from docstokg.domain import time_budget
 from docstokg.domain.answer import extractive, prompt, reply
 from docstokg.domain.answer.notices import (
     ABSTENTION,
+    BROKEN_OFF,
     CUT_SHORT,
     NOT_RELEVANT,
     is_abstention,
@@ -18,13 +19,24 @@ from docstokg.domain.answer.notices import (
 )
 from docstokg.domain.budget import tokens
 from docstokg.domain.time_budget import EXTRACT_S, LEAST_FALLBACK_S, LEAST_MODEL_S
-from docstokg.errors import DocsToKGError, QuotaExceeded, Timeout, WrongAnswer
-from docstokg.ports import LanguageModel
+from docstokg.errors import (
+    DocsToKGError,
+    NotConfigured,
+    QuotaExceeded,
+    Timeout,
+    Unavailable,
+    WrongAnswer,
+)
+from docstokg.ports import LanguageModel, Reader
 from docstokg.usecases.run import Run
 
 FIRST_CALL_SHARE = 0.6
+# Maximum time of the reader; sentences that it does not reach are ordered without it.
+READ_S = 2.0
 # Maximum bytes of a reply, and per requested token: some servers ignore the token limit.
 LEAST_ANSWER_BYTES, BYTES_A_TOKEN = 4000, 8
+
+CUT_WARNINGS = {"length": CUT_SHORT, "time": CUT_SHORT, "broken": BROKEN_OFF}
 
 Told = Callable[[str], bool]
 # Usable share of a model's context: token counts are estimates and may be 10 % too low.
@@ -37,6 +49,7 @@ def synthesize(
     *,
     relevant: bool,
     language_model: Callable[[], LanguageModel],
+    reader: Callable[[], Reader | None] = lambda: None,
     told: Told | None = None,
 ) -> Synthesis:
     """Return the raw answer of a model, or the reason why there is none; never raises for failures.
@@ -53,7 +66,7 @@ def synthesize(
     failures: list[DocsToKGError] = []
     for position, model in enumerate(models):
         if model == extractive.MODEL:
-            return _extracted(run, blocks, chosen, _warnings(failures, model))
+            return _extracted(run, blocks, chosen, _warnings(failures, model), reader)
         time_s = _time_s(run, models[position + 1 :], first=not position)
         if time_s is None:
             continue
@@ -67,17 +80,20 @@ def synthesize(
             is_safe = relevant or is_abstention(completion.text)
             notes = (
                 *(() if is_safe or not has_text else (NOT_RELEVANT,)),
-                *((CUT_SHORT,) if completion.cut and has_text else ()),
+                *((CUT_WARNINGS[completion.cut],) if completion.cut and has_text else ()),
                 *(() if has_text else (no_room(chosen.max_tokens),)),
             )
             if completion.cut == "time":
                 run.mark_degraded("deadline_exceeded")
+            if completion.cut == "broken":
+                run.mark_degraded("llm_unavailable")
             return Synthesis(
                 outcome="answered" if has_text else "no_room",
                 answer=completion.text,
                 model=completion.model,
                 provider=completion.provider,
                 block_count=block_count,
+                is_incomplete=completion.cut == "broken",
                 tokens_in=completion.tokens_in,
                 tokens_out=completion.tokens_out,
                 cost_usd=completion.cost_usd,
@@ -85,8 +101,9 @@ def synthesize(
                 degraded=tuple(run.degraded),
                 warnings=(*_warnings(failures, model), *notes),
             )
+    is_unconfigured = failures and all(isinstance(error, NotConfigured) for error in failures)
     return Synthesis(
-        outcome="failed",
+        outcome="unconfigured" if is_unconfigured else "failed",
         model=chosen.model,
         took_ms=run.took_ms(),
         degraded=tuple(run.degraded),
@@ -115,19 +132,30 @@ def _warnings(failures: Sequence[DocsToKGError], instead: str | None) -> tuple[s
 
 
 def _extracted(
-    run: Run, blocks: Sequence[Block], chosen: SynthesisPlan, warnings: tuple[str, ...]
+    run: Run,
+    blocks: Sequence[Block],
+    chosen: SynthesisPlan,
+    warnings: tuple[str, ...],
+    reader: Callable[[], Reader | None],
 ) -> Synthesis:
-    text, probability = extractive.answer(
-        run.plan.query, blocks, chosen.max_tokens, chosen.min_probability
+    def logits(question: str, texts: Sequence[str]) -> Sequence[float | None]:
+        time_s = min(READ_S, run.left_s(*time_budget.SYNTHESIZE))
+        model = run.attempt("reader", reader, lost=None)
+        read = None if model is None else partial(model.logits, question, texts, time_s)
+        found = None if read is None else run.attempt("reader", read, lost=None)
+        return found or (None,) * len(texts)
+
+    text, probability, best, notices = extractive.answer(
+        run.plan.query, blocks, chosen.max_tokens, chosen.min_probability, logits
     )
-    if not text:
-        warnings = (*warnings, no_room(chosen.max_tokens))
+    warnings = (*warnings, *notices, *(() if text else (no_room(chosen.max_tokens),)))
     return Synthesis(
         outcome="answered" if text else "no_room",
         answer=text,
         model=extractive.MODEL,
         provider=extractive.MODEL,
         probability=probability,
+        best_span=best,
         tokens_in=sum(tokens(block.text) for block in blocks),
         tokens_out=tokens(text),
         took_ms=run.took_ms(),
@@ -168,6 +196,8 @@ def _completed(
         answer = ""
     elif completion.cut:
         answer = reply.finished(answer)
+    if not answer and completion.cut == "broken":
+        raise Unavailable(f"the reply of model {name} broke off")
     if not answer and completion.cut != "length":
         raise WrongAnswer(f"model {name} answered nothing")
     return completion.model_copy(update={"text": answer}), len(prompt.passages_within(blocks, room))

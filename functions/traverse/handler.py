@@ -29,12 +29,12 @@ def build(wiring: Wiring) -> Handler:
             grounded = Grounded.model_validate(event["grounded"])
             view = view_of_citations(run, grounded, walk=walk, budget=budget)
             refused = isinstance(view, Reply)
-            shown = None if view is None else view.model_dump(mode="json")
+            document = None if view is None else view.model_dump(mode="json")
             return {
-                "graph": None if refused else shown,
+                "graph": None if refused else document,
                 "took_ms": run.took_ms(),
                 "degraded": list(run.degraded),
-                "reply": shown if refused else None,
+                "reply": document if refused else None,
             }
         envelope = Envelope.model_validate(event)
         reply = traverse(

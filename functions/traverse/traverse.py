@@ -34,7 +34,7 @@ from docstokg.usecases.refusals import caller_hash
 from docstokg.usecases.run import Begin, Call, Run, graph_reason
 from docstokg_functions.traverse.call_budget import CallBudget
 from docstokg_functions.traverse.view_cursor import PREFIX, VIEW_FRONTIER, read_cursor, write_cursor
-from docstokg_functions.traverse.walk import LABELS, WalkRequest, WalkResult
+from docstokg_functions.traverse.walk import LABELS, STRUCTURAL, WalkRequest, WalkResult
 
 MAX_DEPTH = 5
 MAX_NODES = 200
@@ -46,6 +46,9 @@ SOFT_DEPTH = 3
 BY_WEIGHT = "weight of the heaviest relation / heaviest of the layer"
 
 # Walks the graph for at most some seconds; raises errors of the graph for the seeds.
+# Types of the edges of passages, folded.
+PASSAGE_EDGES = frozenset(name.casefold() for name in STRUCTURAL)
+
 Walking = Callable[[Call, WalkRequest, float], WalkResult]
 
 
@@ -94,8 +97,8 @@ def traverse(
         fault = "did not answer in time" if reason == "kg_timeout" else "cannot be read"
         return problem_reply(503, reason, f"The graph {fault}.", envelope.request_id)
     count(call.telemetry, result)
-    told = {"expanded": result.expanded, "pruned": result.pruned}
-    call.answered("traverse", nodes=len(result.nodes), **told)
+    counts = {"expanded": result.expanded, "pruned": result.pruned}
+    call.answered("traverse", nodes=len(result.nodes), **counts)
     return json_reply(_response(call, request, walk_request, result, offset, before))
 
 
@@ -115,8 +118,8 @@ def _problem(path: str, code: str, message: str) -> FieldProblem:
 
 
 def _refused(call: Call, route: str, caller: str, wait_s: float) -> Reply:
-    who = {"request_id": call.request_id, "caller": caller_hash(caller)}
-    call.telemetry.log("WARNING", "audit", action="graph_budget_refused", **who)
+    identity = {"request_id": call.request_id, "caller": caller_hash(caller)}
+    call.telemetry.log("WARNING", "audit", action="graph_budget_refused", **identity)
     call.telemetry.count("rag_requests_total", route=route, status="429")
     code, detail = "graph_budget_exceeded", "This caller's graph walks of this minute are spent."
     retry = {"Retry-After": str(max(1, round(wait_s + 0.5)))}
@@ -169,14 +172,14 @@ def _response(
     nodes = tuple(node for node in nodes if node.id not in before)
     size = min(MAX_NODES, request.max_nodes)
     page = nodes[offset : offset + size]
-    shown = {node.id for node in page}
+    on_page = {node.id for node in page}
     further = offset + size < len(nodes)
     warnings = []
     if result.unknown:
         warnings.append(f"Seeds that are not in the graph: {notices.listed(result.unknown, 10)}")
     return TraverseResponse(
         nodes=page,
-        edges=tuple(edge for edge in edges if edge.src in shown or edge.dst in shown),
+        edges=tuple(edge for edge in edges if edge.src in on_page or edge.dst in on_page),
         explain=Explain(
             scoring=_scoring(walk_request, result),
             caps=Caps(
@@ -237,18 +240,20 @@ def view_of_citations(
     if wait_s > 0:
         return _refused(run, plan.route, plan.caller_sub, wait_s)
     hard = min(MAX_DEPTH, limits.max_depth_hard or MAX_DEPTH)
+    relations = _folded(limits.rel_whitelist)
+    passages = tuple(citation.uuid for citation in grounded.citations[:SEED_CITATIONS])
+    entities = tuple(seed.id for seed in grounded.seeds[:SEED_ENTITIES])
+    if relations is not None and entities and not PASSAGE_EDGES.intersection(relations):
+        passages = ()  # no edge leads from a passage; it would only take an entity's place
     request = WalkRequest(
         query=plan.query,
-        seeds=(
-            *(citation.uuid for citation in grounded.citations[:SEED_CITATIONS]),
-            *(seed.id for seed in grounded.seeds[:SEED_ENTITIES]),
-        ),
+        seeds=(*passages, *entities),
         direction="both",
         max_depth=hard,
         soft_depth=min(hard, limits.max_depth_soft or SOFT_DEPTH),
         max_nodes=min(MAX_NODES, limits.max_nodes_hard or MAX_NODES),
         frontier=VIEW_FRONTIER,
-        relations=_folded(limits.rel_whitelist),
+        relations=relations,
     )
     time_s = run.left_s(*time_budget.GRAPH_VIEW)
     result = run.attempt("graph_view", lambda: walk(run, request, time_s), graph_reason)
@@ -258,16 +263,16 @@ def view_of_citations(
     nodes, edges = result.view()
     free = _view_room(plan, grounded)
     # None if it repeats too much of question and filter, or for several namespaces.
-    written = write_cursor(request, run.scope)
-    cursor = written if 2 * len(written) <= free and not plan.others else None
-    shown = view_within(nodes, edges, free - len(cursor or ""))
-    left_out = len(nodes) - len(shown[0])
+    cursor_text = write_cursor(request, run.scope)
+    cursor = cursor_text if 2 * len(cursor_text) <= free and not plan.others else None
+    fitting = view_within(nodes, edges, free - len(cursor or ""))
+    left_out = len(nodes) - len(fitting[0])
     further = result.skipped + left_out if request.max_nodes < MAX_NODES else 0
     if left_out or (cursor is None and further):
         run.mark_degraded("payload_trimmed")
     return GraphView(
-        nodes=shown[0],
-        edges=shown[1],
+        nodes=fitting[0],
+        edges=fitting[1],
         budget=GraphBudget(
             **result.spent() | {"skipped": result.skipped + left_out},
             cursor=cursor if further else None,
@@ -299,14 +304,14 @@ def view_within(
         node_ids.add(node.id)
     chosen = tuple(node for node in nodes if node.id in node_ids)
     left = limit - sum(nested_json_bytes(node.model_dump_json()) for node in chosen)
-    shown: list[GraphViewEdge] = []
+    listed: list[GraphViewEdge] = []
     for edge in edges:
         if {edge.src, edge.dst} <= node_ids:
             left -= nested_json_bytes(edge.model_dump_json())
             if left < 0:
                 break
-            shown.append(edge)
-    return chosen, tuple(shown)
+            listed.append(edge)
+    return chosen, tuple(listed)
 
 
 def count(telemetry: Telemetry, result: WalkResult) -> None:

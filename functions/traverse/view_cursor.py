@@ -29,14 +29,14 @@ class ViewCursor(StrictContract):
 
     def walk(self) -> WalkRequest:
         """Return the walk of the view."""
-        asked = self.model_dump(exclude={"filter"})
-        return WalkRequest(**asked, direction="both", frontier=VIEW_FRONTIER)
+        fields = self.model_dump(exclude={"filter"})
+        return WalkRequest(**fields, direction="both", frontier=VIEW_FRONTIER)
 
 
 def write_cursor(request: WalkRequest, scope: Scope) -> str:
     """Return the cursor of a view."""
-    asked = {name: getattr(request, name) for name in ViewCursor.model_fields if name != "filter"}
-    cursor = ViewCursor(**asked, filter=scope.filter)
+    fields = {name: getattr(request, name) for name in ViewCursor.model_fields if name != "filter"}
+    cursor = ViewCursor(**fields, filter=scope.filter)
     text = cursor.model_dump_json(exclude_none=True).encode()
     return PREFIX + base64url.encode(text)
 

@@ -81,14 +81,14 @@ class WalkResult:
             for edge, depth in self.edges.items()
             if {edge[0], edge[2]} <= self.node_ids
         )
-        shown = [
+        listed = [
             GraphNode(id=n.id, label=n.label, title=n.title, score=round(n.score, 6)) for n in nodes
         ]
         lines = [
             GraphViewEdge(src=src, dst=dst, type=kind, depth=depth, path=self._path(src, dst))
             for depth, (src, kind, dst) in edges
         ]
-        return tuple(shown), tuple(lines)
+        return tuple(listed), tuple(lines)
 
     def spent(self) -> dict[str, int]:
         """Return the statistics under their names in responses."""
@@ -101,8 +101,8 @@ class WalkResult:
         return set(self.nodes)
 
     def _path(self, src: str, dst: str) -> tuple[str, ...]:
-        one, two = self.nodes[src], self.nodes[dst]
-        return (*one.path, dst) if len(two.path) > len(one.path) else two.path
+        source, target = self.nodes[src], self.nodes[dst]
+        return (*source.path, dst) if len(target.path) > len(source.path) else target.path
 
 
 def walk_graph(
@@ -153,8 +153,8 @@ class _Walker:
         layer = self._seeds()
         before: float | None = None
         for depth in range(request.max_depth + 1):
-            kept = self._keep(layer, depth)
-            if not kept:
+            ranked = self._keep(layer, depth)
+            if not ranked:
                 break
             result.depth_reached = depth
             if depth == request.max_depth:
@@ -162,8 +162,8 @@ class _Walker:
             is_soft = depth < request.soft_depth
             delta = frontier.delta_threshold if is_soft else 0.0
             is_near = depth < 2 and is_soft  # next to the seeds, which are in the question
-            gate = gate_layer(kept, None if is_near else before, frontier.top_k, delta)
-            result.pruned += len(kept) - len(gate.expand)
+            gate = gate_layer(ranked, None if is_near else before, frontier.top_k, delta)
+            result.pruned += len(ranked) - len(gate.expand)
             before = gate.best
             try:
                 layer = self._expand(gate.expand, depth + 1)
@@ -214,9 +214,9 @@ class _Walker:
         entities = self._graph.entities(seeds, self._call.scope, self._left_s())
         ids = {item.id.casefold(): item.id for item in entities}
         self._titles |= {item.id: item.name for item in entities}
-        rest = [seed for seed in seeds if seed.casefold() not in ids]
-        groups = tuple(seed for seed in rest if seed.startswith((DOCUMENT, TOPIC)))
-        self._read([seed for seed in rest if seed not in groups])
+        others = [seed for seed in seeds if seed.casefold() not in ids]
+        groups = tuple(seed for seed in others if seed.startswith((DOCUMENT, TOPIC)))
+        self._read([seed for seed in others if seed not in groups])
         if groups:
             around = SliceRequest(groups=groups, chunks_per_group=1)
             part = self._graph.slice(around, self._call.scope, self._left_s())
@@ -284,9 +284,9 @@ class _Walker:
         )
 
     def _note_absent_relations(self) -> None:
-        found = {kind.casefold() for kind in (RELATED, *STRUCTURAL)}
-        found |= {kind.casefold() for _, kind, _ in self._result.edges}
-        if not set(self._request.relations or ()) - found:
+        kinds = {kind.casefold() for kind in (RELATED, *STRUCTURAL)}
+        kinds |= {kind.casefold() for _, kind, _ in self._result.edges}
+        if not set(self._request.relations or ()) - kinds:
             return
         seeds = [name for name, path in self._paths.items() if len(path) == 1]
         around = self._slice_request(seeds).model_copy(update={"relations": None})
@@ -296,9 +296,9 @@ class _Walker:
             lost=None,
         )
         if part is not None:
-            found |= {relation.type.casefold() for relation in part.relations}
+            kinds |= {relation.type.casefold() for relation in part.relations}
             self._call.warnings += notices.nothing_has(
-                "rel_whitelist", self._request.relations or (), found, "these seeds"
+                "rel_whitelist", self._request.relations or (), kinds, "these seeds"
             )
 
     def _edges_of_chunk(self, uuid: str) -> list[Edge]:
@@ -324,20 +324,20 @@ class _Walker:
         origin = set(names)
         for edge in dict.fromkeys(edges):
             src, _, dst = edge
-            for here, there, way in ((src, dst, "out"), (dst, src, "in")):
-                if here not in origin or request.direction not in (way, "both"):
+            for near, far, way in ((src, dst, "out"), (dst, src, "in")):
+                if near not in origin or request.direction not in (way, "both"):
                     continue
-                label = self._label(there)
-                if there not in self._titles or label not in request.labels:
+                label = self._label(far)
+                if far not in self._titles or label not in request.labels:
                     self._result.skipped += 1
                     continue
-                if there not in self._paths:
-                    taken[here, label] = taken.get((here, label), 0) + 1
-                    if taken[here, label] > HUB:
+                if far not in self._paths:
+                    taken[near, label] = taken.get((near, label), 0) + 1
+                    if taken[near, label] > HUB:
                         self._result.skipped += 1
                         continue
-                    self._paths[there] = (*self._paths[here], there)
-                    layer.append(there)
+                    self._paths[far] = (*self._paths[near], far)
+                    layer.append(far)
                 self._result.edges.setdefault(edge, depth)
         return layer
 
@@ -360,8 +360,8 @@ class _Walker:
         names = sorted(layer)
         if self._request.query is None:
             weights = {name: self._heaviest.get(name, 1.0) for name in names}
-            most = max(weights.values(), default=1.0) or 1.0
-            return {name: weight / most for name, weight in weights.items()}
+            highest = max(weights.values(), default=1.0) or 1.0
+            return {name: weight / highest for name, weight in weights.items()}
         if self._query is None:
             stems = question_stems(self._request.query)
             return {name: coverage(stems, self._titles[name]) for name in names}

@@ -6,7 +6,7 @@ import time
 from datetime import datetime
 from typing import Literal, NamedTuple
 
-from docstokg.contracts.chat import CONVERSATIONS, ChatPlan
+from docstokg.contracts.chat import CONVERSATIONS, MODEL_NOT_FOUND, NOT_FOUND_DETAIL, ChatPlan
 from docstokg.contracts.envelope import Envelope, Reply
 from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.records import Scope
@@ -31,7 +31,13 @@ from docstokg.contracts.state import (
 from docstokg.domain import time_budget
 from docstokg.domain.text.follow_up import last_turns, whole_question
 from docstokg.settings import CHANNEL_SIZES, Settings
-from docstokg.usecases.chat import model_reply, models_reply, read_chat, read_responses
+from docstokg.usecases.chat import (
+    NO_NAMESPACE,
+    model_reply,
+    models_reply,
+    read_chat,
+    read_responses,
+)
 from docstokg.usecases.intake import decode_body, invalid, not_granted, parse
 from docstokg.usecases.problems import problem_reply
 
@@ -76,7 +82,7 @@ def validate(envelope: Envelope, *, rules: Settings, started_at: str, now_ms: fl
         return Validated(reply=body)
     request, errors, chat, expect = _parse(envelope.route, body, rules.models)
     if errors or request is None:
-        return Validated(reply=invalid(errors, envelope.request_id))
+        return Validated(reply=_refusal(envelope, errors))
     if request.receipt and not rules.receipt_key:
         return Validated(reply=problem_reply(400, "receipts_off", NO_KEY, envelope.request_id))
     caller = envelope.caller
@@ -85,16 +91,22 @@ def validate(envelope: Envelope, *, rules: Settings, started_at: str, now_ms: fl
     if choices:
         names = (DEFAULT_NAMESPACE if caller.may_read(DEFAULT_NAMESPACE) else "",)
     elif (refused := not_granted(envelope, *names)) is not None:
-        return Validated(reply=refused)
+        return Validated(reply=refused if chat is None else _refusal(envelope, [NO_NAMESPACE]))
     scope = caller.scope(names[0], request.filter, *names[1:])
     started_ms = _started_ms(started_at, now_ms)
     plan = _plan(envelope, request, scope, rules, started_ms=started_ms, expect=expect)
     took_ms = round((time.perf_counter() - began) * 1000, 3)
     more = {"validation_ms": took_ms, "choices": choices, "chat": chat, "told": told}
-    more["recalls"] = bool(choices or request.cache_key)
+    more["recalls"] = bool(choices or request.cache_key or (chat and chat.namespaces))
     if chat is not None:
         more["warnings"] = (*plan.warnings, *chat.warnings)
     return Validated(plan=plan.model_copy(update=more), scope=scope)
+
+
+def _refusal(envelope: Envelope, errors: list[FieldProblem]) -> Reply:
+    if NO_NAMESPACE in errors:
+        return problem_reply(404, MODEL_NOT_FOUND, NOT_FOUND_DETAIL, envelope.request_id)
+    return invalid(errors, envelope.request_id)
 
 
 def _parse(route: str, body: bytes, models: tuple[str, ...]) -> Parsed:

@@ -58,21 +58,21 @@ def clinic(empty: Store) -> Store:  # noqa: F811
     return empty
 
 
-def expanded(store: Store, query: str, pool: Sequence[str], **more: Any) -> tuple[Expansion, int]:
+def expanded(store: Store, query: str, pool: Sequence[str], **fields: Any) -> tuple[Expansion, int]:
     counting = Counting(store.graph)
-    facts, selected = more.pop("facts", ()), more.pop("selected", 2)
-    found = run(
+    facts, selected = fields.pop("facts", ()), fields.pop("selected", 2)
+    expansion = run(
         counting,  # type: ignore[arg-type]  # of the port only what the step may call
         query,
         retrieved(*pool, facts=facts, selected=selected),
-        **more,
+        **fields,
     )
-    return found, counting.trips
+    return expansion, counting.trips
 
 
-def letters(found: Expansion) -> list[str]:
-    known = {number(name): name for name in "abcdpqrsx"}
-    return [known[item.uuid] for item in found.ranking]
+def letters(expansion: Expansion) -> list[str]:
+    names = {number(name): name for name in "abcdpqrsx"}
+    return [names[item.uuid] for item in expansion.ranking]
 
 
 def test_each_flag_changes_what_a_caller_gets(clinic: Store) -> None:
@@ -92,15 +92,15 @@ def test_each_flag_changes_what_a_caller_gets(clinic: Store) -> None:
 
 @pytest.mark.parametrize(("hops", "reached"), [(1, "pq"), (2, "pqr"), (3, "pqrs")])
 def test_hops_lead_as_far_as_they_say(clinic: Store, hops: int, reached: str) -> None:
-    found, trips = expanded(clinic, "link 0", "xp", max_hops=hops)
-    assert (found.kg_stats.hops_executed, trips) == (hops, hops)
-    assert set(letters(found)) == {"x", *reached}
+    expansion, trips = expanded(clinic, "link 0", "xp", max_hops=hops)
+    assert (expansion.kg_stats.hops_executed, trips) == (hops, hops)
+    assert set(letters(expansion)) == {"x", *reached}
 
 
 def test_bounds_hold_for_everything_added(clinic: Store) -> None:
     def added(**bounds: Any) -> set[str]:
-        found, _ = expanded(clinic, "Crohn's disease", "x", max_hops=2, **bounds)
-        return set(letters(found)) - {"x"}
+        expansion, _ = expanded(clinic, "Crohn's disease", "x", max_hops=2, **bounds)
+        return set(letters(expansion)) - {"x"}
 
     assert added() == {"a", "b", "c"}
     assert added(concept_types=("hp",)) == {"a"}
@@ -109,10 +109,10 @@ def test_bounds_hold_for_everything_added(clinic: Store) -> None:
 
 
 def test_only_what_the_question_names_is_a_direct_mention(clinic: Store) -> None:
-    found, _ = expanded(clinic, "Crohn's disease", "x", max_hops=2)
+    expansion, _ = expanded(clinic, "Crohn's disease", "x", max_hops=2)
     kinds = {
         name: item.evidence.match_type
-        for name, item in zip(letters(found), found.ranking, strict=True)
+        for name, item in zip(letters(expansion), expansion.ranking, strict=True)
         if item.evidence
     }
     assert kinds["b"] == "direct_mention"
@@ -127,7 +127,7 @@ def test_only_what_the_question_names_is_a_direct_mention(clinic: Store) -> None
     "seed", [number("d"), "d", "doc:d4", "d4", "topic:seizure", "seizure", BRIDGE], ids=repr
 )
 def test_every_kind_of_node_is_a_seed(clinic: Store, seed: str) -> None:
-    found, trips = expanded(clinic, "nothing known", "x", seeds=(seed, "no:1"), max_hops=1)
-    assert "d" in letters(found)
-    assert found.warnings == ("kg_expansion.seeds not in the graph: no:1",)
+    expansion, trips = expanded(clinic, "nothing known", "x", seeds=(seed, "no:1"), max_hops=1)
+    assert "d" in letters(expansion)
+    assert expansion.warnings == ("kg_expansion.seeds not in the graph: no:1",)
     assert trips == 1

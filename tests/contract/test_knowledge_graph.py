@@ -473,7 +473,7 @@ def test_the_linker_finds_what_the_alias_index_finds(store: Store) -> None:
     assert ("seizures", "HP:0001250", True) in list(store.writer.aliases(SPACE))
 
 
-def test_loading_twice_changes_nothing(store: Store) -> None:
+def test_second_load_changes_nothing(store: Store) -> None:
     before = list(graph_rows(store.writer, SPACE))
     assert before
     fill(store.writer)

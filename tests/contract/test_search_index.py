@@ -217,7 +217,7 @@ def test_options_are_words_of_their_own_and_headings_are_searched(store: Store) 
     assert uid("a") not in seen(ask(store, text="-k")["bm25"])
 
 
-def test_hits_carry_the_compact_vector(store: Store) -> None:
+def test_hits_carry_vector_and_document(store: Store) -> None:
     fill(store, seizure("a", vector=axis(0, 1)), chunk("b", "A seizure without a vector."))
     found = ask(store)
     expected = quantise(axis(0, 1))
@@ -227,6 +227,8 @@ def test_hits_carry_the_compact_vector(store: Store) -> None:
     }
     assert [hit.vector for hit in found["dense"].hits] == [expected]
     assert [hit.vector for hit in found["splade"].hits] == [expected]
+    documents = {hit.uuid: hit.doc_id for result in found.values() for hit in result.hits}
+    assert documents == {uid("a"): chunk("a", "").doc_id, uid("b"): chunk("b", "").doc_id}
 
 
 def test_sentences_have_vectors_where_they_were_made_and_the_chunk_is_seen(store: Store) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from docstokg.contracts.chat import ChatCompletion, ErrorReply, ModelList
 from tests.builders import keyed, tool_call, written
+from tests.streaming_model import StreamingModel, streaming
 
 pytestmark = pytest.mark.timeout(120)
 QUESTION = {"role": "user", "content": "What are seizures?"}
@@ -104,12 +105,12 @@ def test_models_are_listed_with_the_namespaces_granted_by_name(server_for, tmp_p
         ModelList.model_validate_json(
             httpx.get(f"{url}/v1/models", headers={"X-Api-Key": "K"}).content
         )
-        empty = client.chat.completions.create(model="extractive@handbook", messages=[QUESTION])
-        assert empty.docstokg["namespace"] == "handbook"
-        assert empty.docstokg["citations"] == []
-        with pytest.raises(openai.PermissionDeniedError) as refused:
-            client.chat.completions.create(model="extractive@other", messages=[QUESTION])
-        assert refused.value.code == "namespace_not_granted"
+        refusals = []
+        for name in ("handbook", "other"):  # granted without passages, and not granted
+            with pytest.raises(openai.NotFoundError) as refused:
+                client.chat.completions.create(model=f"extractive@{name}", messages=[QUESTION])
+            refusals.append((refused.value.code, refused.value.message.partition("model: ")[2]))
+        assert refusals[0] == refusals[1]
     with (
         openai.OpenAI(base_url=f"{url}/v1", api_key="wrong", max_retries=0) as stranger,
         pytest.raises(openai.AuthenticationError) as unknown,
@@ -215,7 +216,6 @@ def test_what_is_not_read_is_said(url) -> None:
         ({"messages": []}, "messages", None),
         ({"messages": [], "stream": True}, "messages", None),
         ({"model": "gpt-9"}, "model", "model_not_allowed"),
-        ({"model": "extractive@No Good"}, "model", None),
         ({"temperature": 3}, "temperature", None),
         ({"n": 2}, "n", None),
         ({"tools": [TOOL], "tool_choice": "required"}, "tool_choice", "tools_unsupported"),
@@ -258,14 +258,104 @@ def test_what_no_route_takes_is_in_their_form_too(url) -> None:
     assert httpx.post(path, content=b"\xff{", headers=kind).json()["error"]["param"] == "body"
 
 
-def test_a_model_that_is_not_there_leaves_words_and_evidence(server_for) -> None:
-    url = server_for(llm_base_url="http://127.0.0.1:9", llm_api_key="k", models=("gpt-4o-mini",))
+REMOTE = {"models": ("extractive", "gpt-4o-mini")}
+CALLS = {
+    "chat": lambda client, **more: client.chat.completions.create(messages=[QUESTION], **more),
+    "responses": lambda client, **more: client.responses.create(input="What are seizures?", **more),
+}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("route", CALLS)
+def test_a_failed_model_is_their_error(server_for, route: str, stream: bool) -> None:
+    url = server_for(llm_base_url="http://127.0.0.1:9", llm_api_key="k", **REMOTE)
     with openai.OpenAI(base_url=f"{url}/v1", api_key="-", max_retries=0) as client:
-        done = client.chat.completions.create(model="gpt-4o-mini", messages=[QUESTION])
-    assert "temporarily unavailable" in done.choices[0].message.content
-    assert done.choices[0].message.annotations == []
-    assert done.docstokg["degraded_reasons"] == ["llm_unavailable"]
-    assert len(done.docstokg["citations"]) > 0
+        with pytest.raises(openai.APIError, match="gpt-4o-mini") as failed:
+            list(CALLS[route](client, model="gpt-4o-mini", stream=stream))
+        assert failed.value.code == "llm_unavailable"
+        if not stream:
+            assert failed.value.status_code == 503
+            assert failed.value.response.headers["retry-after"] == "5"
+            evidence = failed.value.response.json()["docstokg"]
+            assert evidence["degraded_reasons"] == ["llm_unavailable"]
+            assert len(evidence["citations"]) > 0
+
+
+@pytest.mark.parametrize("route", CALLS)
+def test_a_model_without_key_is_not_found(server_for, route: str) -> None:
+    url = server_for(**REMOTE)
+    with openai.OpenAI(base_url=f"{url}/v1", api_key="-", max_retries=0) as client:
+        assert [model.id for model in client.models.list()] == ["extractive"]
+        with pytest.raises(openai.NotFoundError, match="No key or address") as failed:
+            CALLS[route](client, model="gpt-4o-mini")
+        assert failed.value.code == "model_not_found"
+
+
+@pytest.mark.parametrize("route", CALLS)
+def test_a_broken_stream_ends_with_an_error(server_for, route: str) -> None:
+    answer = "Seizures are electrical events [1]. They may follow a fever [1]. They stop soon [1]."
+    with streaming(StreamingModel(answer=answer, break_after=9)) as model:
+        url = server_for(llm_base_url=model.url, llm_api_key="k", **REMOTE)
+        received = []
+        with (
+            openai.OpenAI(base_url=f"{url}/v1", api_key="-", max_retries=0) as client,
+            pytest.raises(openai.APIError, match="broke off") as failed,
+        ):
+            received += CALLS[route](client, model="gpt-4o-mini", stream=True)
+        assert failed.value.code == "llm_unavailable"
+        whole = httpx.post(
+            f"{url}/v1/answer",
+            json=written(QUESTION["content"], 300, model="gpt-4o-mini"),
+            headers={"Accept": "text/event-stream"},
+        )
+    last = json.loads(whole.text.rpartition("data: ")[2])
+    assert last["answer"] == "Seizures are electrical events [1]."
+    assert "The model's reply broke off; the answer is incomplete." in last["warnings"]
+    assert last["diagnostics"]["degraded_reasons"] == ["llm_unavailable"]
+
+
+STORES = [{"type": "file_search", "vector_store_ids": ["nothing_here"]}]
+
+
+@pytest.mark.parametrize(
+    ("route", "request_fields"),
+    [
+        ("chat", {"model": "extractive@nothing_here"}),
+        ("chat", {"model": "extractive@Not a name"}),
+        ("responses", {"model": "extractive@nothing_here"}),
+        ("responses", {"model": "extractive", "tools": STORES}),
+    ],
+)
+def test_a_namespace_without_passages_is_not_found(client, route, request_fields) -> None:
+    with pytest.raises(openai.NotFoundError, match="does not exist or may not be used") as failed:
+        CALLS[route](client, **request_fields)
+    assert failed.value.code == "model_not_found"
+
+
+def test_a_vector_store_is_a_namespace(client) -> None:
+    stores = [{"type": "file_search", "vector_store_ids": ["default"]}]
+    made = CALLS["responses"](client, model="extractive", tools=stores)
+    assert made.docstokg["namespace"] == "default"
+    assert made.output_text
+
+
+def test_a_schema_in_the_prompt_is_refused(client) -> None:
+    foreign = 'JSON schema:\n{"type": "object", "properties": {"mood": {"type": "string"}}}'
+    messages = [{"role": "system", "content": foreign}, QUESTION]
+    form = {"type": "json_object"}
+    with pytest.raises(openai.BadRequestError, match="json_schema") as failed:
+        client.chat.completions.create(model="extractive", messages=messages, response_format=form)
+    assert failed.value.code == "schema_unsupported"
+
+
+def test_strings_of_citations_are_links(client) -> None:
+    texts = {"type": "array", "items": {"type": "string"}}
+    form = schema("answer", answer={"type": "string"}, citations=texts)
+    made = client.chat.completions.create(
+        model="extractive", messages=[QUESTION], response_format=form
+    )
+    links = json.loads(made.choices[0].message.content)["citations"]
+    assert links and all(link.startswith(("http", "urn:uuid:")) for link in links)
 
 
 def test_a_store_that_is_not_there_is_their_server_error(server_for, tmp_path: Path) -> None:

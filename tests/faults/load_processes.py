@@ -57,8 +57,8 @@ class LoadProcesses:
     def load(self, settings: Settings, folder: Path, kill_after: float | None = None) -> int:
         """Run a load, killed after some seconds or to its end; give its wait status."""
         assert self._process.stdin and self._process.stdout
-        given = {**settings.model_dump(mode="json"), "embed_provider": "none", "sparse": "none"}
-        self._process.stdin.write(json.dumps([given, str(folder), self._workers]) + "\n")
+        fields = {**settings.model_dump(mode="json"), "embed_provider": "none", "sparse": "none"}
+        self._process.stdin.write(json.dumps([fields, str(folder), self._workers]) + "\n")
         self._process.stdin.flush()
         pid = int(self._process.stdout.readline())
         if kill_after is not None:

@@ -44,7 +44,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     moto.session.client("s3").create_bucket(
         Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION}
     )
-    aws = LoopbackAws(moto, start=lambda given: {}, invoke=lambda name, event: b"")
+    aws = LoopbackAws(moto, start=lambda event: {}, invoke=lambda name, event: b"")
     variables = {
         "AWS_ENDPOINT_URL_S3": aws.url,
         "AWS_ACCESS_KEY_ID": "stages",
@@ -82,10 +82,10 @@ def test_killed_and_gone_on_with_it_ends_in_the_content_of_one_load(
 
     place.upload(source)
     command = [sys.executable, "-m", "tests.workflow.ingest_process", str(tmp_path / "cloud"), RUN]
-    ended = subprocess.run(
+    execution = subprocess.run(
         [*command, "write", "1", "after"], capture_output=True, timeout=600, check=False
     )
-    assert ended.returncode == -signal.SIGKILL, ended.stderr
+    assert execution.returncode == -signal.SIGKILL, execution.stderr
     _succeeds(place, RUN)
     assert place.digest() == wanted
     report = place.report()
@@ -102,5 +102,5 @@ def test_killed_and_gone_on_with_it_ends_in_the_content_of_one_load(
 
 
 def _succeeds(place: Place, run_id: str) -> None:
-    ended = run_machine(place, run_id)
-    assert ended.status == "SUCCEEDED", (ended.error, ended.cause)
+    execution = run_machine(place, run_id)
+    assert execution.status == "SUCCEEDED", (execution.error, execution.cause)

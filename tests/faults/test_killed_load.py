@@ -25,11 +25,11 @@ def digest(store: Path) -> str:
     from docstokg.adapters.sqlite.graph_writer import SqliteGraphWriter
     from docstokg.adapters.sqlite.index_writer import SqliteIndexWriter
 
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     rows = index_rows(SqliteIndexWriter(store), "default")
     for row in (*rows, *graph_rows(SqliteGraphWriter(store), "default")):
-        found.update(row.encode() + b"\n")
-    return found.hexdigest()
+        digest.update(row.encode() + b"\n")
+    return digest.hexdigest()
 
 
 def copy(source: Path, target: Path) -> Path:
@@ -41,9 +41,9 @@ def copy(source: Path, target: Path) -> Path:
 
 @pytest.fixture
 def processes() -> Iterator[LoadProcesses]:
-    made = LoadProcesses()
-    yield made
-    made.close()
+    processes = LoadProcesses()
+    yield processes
+    processes.close()
 
 
 def test_twenty_kills_leave_no_trace(processes: LoadProcesses, tmp_path: Path):

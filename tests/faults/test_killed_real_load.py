@@ -38,15 +38,15 @@ class Place:
     def content(self) -> tuple[str, dict[str, int], int]:
         """Digest both stores as `doctor --digest` does, and count every kind of node and edge."""
         wiring = Wiring(self.settings)
-        found = hashlib.sha256()
+        digest = hashlib.sha256()
         try:
             for row in index_rows(wiring.index_writer(), SPACE):
-                found.update(row.encode() + b"\n")
+                digest.update(row.encode() + b"\n")
             for row in graph_rows(wiring.graph_writer(), SPACE):
-                found.update(row.encode() + b"\n")
-            ask = wiring.graph_writer()._server.read  # type: ignore[attr-defined]
-            counts = {row["kind"]: row["many"] for row in ask(GRAPH_COUNTS, {}, 60.0)}
-            return found.hexdigest(), counts, ask(WRONG_COUNTS, {}, 60.0)[0]["many"]
+                digest.update(row.encode() + b"\n")
+            query = wiring.graph_writer()._server.read  # type: ignore[attr-defined]
+            counts = {row["kind"]: row["many"] for row in query(GRAPH_COUNTS, {}, 60.0)}
+            return digest.hexdigest(), counts, query(WRONG_COUNTS, {}, 60.0)[0]["many"]
         finally:
             wiring.close()
 
@@ -59,9 +59,9 @@ def place() -> Iterator[Place]:
 
 @pytest.fixture
 def processes() -> Iterator[LoadProcesses]:
-    made = LoadProcesses()
-    yield made
-    made.close()
+    processes = LoadProcesses()
+    yield processes
+    processes.close()
 
 
 def test_kills_leave_no_duplicate_and_no_orphan(

@@ -162,7 +162,7 @@ def _fits(source: Json, field: str, wanted: list[str]) -> bool:
 
 def _hit(key: str, source: Json, words: set[str]) -> Json:
     shared = len(words & set(re.findall(r"\w{3,}", (source.get("text") or "").lower())))
-    fields = {name: [source[name]] for name in ("uuid", "compact") if name in source}
+    fields = {name: [source[name]] for name in ("uuid", "compact", "doc_id") if name in source}
     score = 0.5 + shared / (2.0 * (len(words) + 1))
     return {"_id": key, "_score": score, "_source": source, "fields": fields, "sort": [key]}
 

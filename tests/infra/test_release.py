@@ -2,7 +2,9 @@
 
 import json
 import re
+import shutil
 import tomllib
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -10,6 +12,7 @@ import pytest
 import yaml
 
 from infra.specs import ROOT
+from tests.builders import ran
 
 FLOW: dict[Any, Any] = yaml.safe_load(
     (ROOT / ".github" / "workflows" / "release.yml").read_text("utf-8")
@@ -82,10 +85,10 @@ def test_only_a_version_tag_starts_a_release() -> None:
 def test_only_jobs_that_publish_may_prove_who_they_are() -> None:
     assert FLOW["permissions"] == {"contents": "read"}
     granted = {name for name, job in JOBS.items() if "id-token" in job.get("permissions", {})}
-    assert granted == {"index", "image", "mcp-registry"}
+    assert granted == {"index", "image", "site", "mcp-registry"}
     assert all(JOBS[name]["environment"] == "release" for name in granted)
     assert JOBS["install"]["needs"] == "build" and JOBS["install"]["strategy"] == {
-        "matrix": {"python": ["3.12", "3.13"]}
+        "matrix": {"python": ["3.12", "3.13", "3.14"]}
     }
     assert JOBS["index"]["needs"] == JOBS["image"]["needs"] == "install"
     assert "secrets." not in json.dumps(JOBS)
@@ -97,3 +100,50 @@ def test_actions_have_versions_and_the_image_its_bill_of_materials() -> None:
     (image,) = [one for one in STEPS if one.get("uses", "").startswith("docker/build-push")]
     assert image["with"]["sbom"] is True and image["with"]["provenance"] == "mode=max"
     assert image["with"]["file"] == "container/Containerfile"
+
+
+def test_the_wheel_gets_the_address_of_the_repository(tmp_path: Path) -> None:
+    (step,) = [
+        step for step in STEPS if step.get("name") == "Write the addresses of the repository"
+    ]
+    project = tmp_path / "pyproject.toml"
+    project.write_bytes((ROOT / "pyproject.toml").read_bytes())
+    names = {
+        "GITHUB_SERVER_URL": "https://git.example",
+        "GITHUB_REPOSITORY": "somebody/docstokg",
+        "GITHUB_REF_NAME": f"v{VERSION}",
+    }
+    ran("sh", "-ec", step["run"], cwd=tmp_path, env=names, check=True)
+    urls = tomllib.loads(project.read_text("utf-8"))["project"]["urls"]
+    assert urls == {
+        "Repository": "https://git.example/somebody/docstokg",
+        "Issues": "https://git.example/somebody/docstokg/issues",
+        "Changelog": f"https://git.example/somebody/docstokg/blob/v{VERSION}/CHANGELOG.md",
+    }
+
+
+def test_the_image_is_built_on_a_base_with_its_digest() -> None:
+    (image,) = [one for one in STEPS if one.get("uses", "").startswith("docker/build-push")]
+    assert image["with"]["build-args"] == "BASE=${{ env.BASE }}"
+    stages = re.findall(
+        "^FROM (\\S+)", (ROOT / "container" / "Containerfile").read_text("utf-8"), re.MULTILINE
+    )
+    assert stages == ["$BASE", "$BASE"]
+
+
+@pytest.mark.slow
+def test_the_site_has_no_dead_links(tmp_path: Path) -> None:
+    """The site is built, and a link to a missing page ends its build."""
+    mkdocs = ran(str(ROOT / "scripts" / "find-tool"), "site", "mkdocs").stdout.strip()
+    copied = tmp_path / "checkout"
+    shutil.copytree(ROOT / "docs", copied / "docs")
+    (copied / "scripts").mkdir()
+    for name in ("mkdocs.yml", "scripts/site_links.py"):
+        shutil.copy(ROOT / name, copied / name)
+    built = ran(mkdocs, "build", "--strict", cwd=copied)
+    assert built.returncode == 0, built.stderr[-2000:]
+    assert (copied / "build" / "site" / "tutorial" / "index.html").is_file()
+    with (copied / "docs" / "tutorial.md").open("a", encoding="utf-8") as page:
+        page.write("\n[Missing](missing.md)\n")
+    broken = ran(mkdocs, "build", "--strict", cwd=copied)
+    assert broken.returncode != 0 and "missing.md" in broken.stderr

@@ -8,8 +8,8 @@ import pytest
 from docstokg.loading.context import LoadOptions, Stores
 from docstokg.loading.pipeline import load
 from docstokg.loading.read.rejects import RejectLog
+from docstokg.loading.transfer.export_file import load_export
 from docstokg.loading.transfer.exporting import content_digest, export
-from docstokg.loading.transfer.importing import load_export
 from docstokg.wiring import Wiring
 from docstokg_local.loading.stores import stores_of
 from tests.builders import settings_at
@@ -36,10 +36,10 @@ def embedded(store: Path, cache_dir: Path) -> Stores:
 def test_there_and_back(real: Stores, tmp_path: Path, cache_dir: Path) -> None:
     folder = write_corpus(tmp_path / "corpus", CORPUS)
     (folder / "page.html").write_text("<main><h1>Otters</h1><p>The sea otter dives.</p></main>")
-    here = embedded(tmp_path / "here.sqlite", cache_dir)
-    load([folder], LoadOptions(NS), here, RejectLog())
-    wanted = content_digest(here, NS)
-    export(here, NS, tmp_path / "there.zip")
+    local = embedded(tmp_path / "here.sqlite", cache_dir)
+    load([folder], LoadOptions(NS), local, RejectLog())
+    wanted = content_digest(local, NS)
+    export(local, NS, tmp_path / "there.zip")
 
     rejects = RejectLog()
     load_export(tmp_path / "there.zip", NS, real, rejects)
@@ -59,7 +59,7 @@ def test_the_same_load_gives_the_same_digest_in_every_store(
     real: Stores, tmp_path: Path, cache_dir: Path
 ) -> None:
     folder = write_corpus(tmp_path / "corpus", CORPUS)
-    here = embedded(tmp_path / "here.sqlite", cache_dir)
-    for stores in (here, real):
+    local = embedded(tmp_path / "here.sqlite", cache_dir)
+    for stores in (local, real):
         load([folder], LoadOptions(NS), stores, RejectLog())
-    assert content_digest(real, NS) == content_digest(here, NS)
+    assert content_digest(real, NS) == content_digest(local, NS)

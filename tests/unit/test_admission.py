@@ -39,6 +39,7 @@ class Held:
         timeout_s: float = 20.0,
         gone: asyncio.Event | None = None,
         work: Callable[[], str] | None = None,
+        units: float = 1.0,
     ) -> asyncio.Task[str]:
         def wait() -> str:
             self.begun.append(name)
@@ -50,7 +51,11 @@ class Held:
 
         return asyncio.create_task(
             self.admission.run(
-                work or wait, caller=caller, ends=time.monotonic() + timeout_s, hang_up=hang_up
+                work or wait,
+                caller=caller,
+                ends=time.monotonic() + timeout_s,
+                hang_up=hang_up,
+                units=units,
             )
         )
 
@@ -65,6 +70,17 @@ async def refusals(tasks: list[asyncio.Task[str]]) -> list[Overloaded]:
     errors = [task.exception() for task in tasks if task.done()]
     assert all(isinstance(error, Overloaded) for error in errors)
     return [error for error in errors if isinstance(error, Overloaded)]
+
+
+async def test_work_behind_a_large_unit_is_refused() -> None:
+    """Short tasks taught the mean; the size of a long one is known before it runs."""
+    held = Held(slots=2, mean_s=0.2)
+    running = [held.ask(str(number), timeout_s=8.0, units=26.0) for number in range(2)]
+    await held.until_begun(2)
+    tasks = [held.ask(f"late {number}", timeout_s=8.0, units=26.0) for number in range(2)]
+    assert [error.retry_after_s for error in await refusals(tasks)] == [3, 3]
+    held.go.set()
+    assert await asyncio.gather(*running) == ["0", "1"]
 
 
 async def test_what_cannot_be_answered_in_time_is_refused_before_anything_is_begun() -> None:

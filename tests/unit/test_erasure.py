@@ -20,22 +20,22 @@ SENT = {
 
 @pytest.fixture
 def objects(tmp_path: Path) -> FolderObjects:
-    found = FolderObjects(tmp_path)
+    bucket = FolderObjects(tmp_path)
     for job, doc_ids in SENT.items():
-        found.put(f"posted/default/{job}.json", b"{}")
+        bucket.put(f"posted/default/{job}.json", b"{}")
         for doc_id in doc_ids:
-            found.put(f"inbox/default/{job}/{doc_id}", b"text")
-    found.put("inbox/other/old/a.md", b"of another namespace")
-    found.put("runs/old/report.json", b"{}")
+            bucket.put(f"inbox/default/{job}/{doc_id}", b"text")
+    bucket.put("inbox/other/old/a.md", b"of another namespace")
+    bucket.put("runs/old/report.json", b"{}")
     for kind in ("rows", "vectors", "models", "names", "resolved"):
-        found.put(f"runs/new/{kind}/0001", b"text")
-    found.put("runs/new/report.json", json.dumps({"rejected": []}).encode())
-    return found
+        bucket.put(f"runs/new/{kind}/0001", b"text")
+    bucket.put("runs/new/report.json", json.dumps({"rejected": []}).encode())
+    return bucket
 
 
-def run(run_id: str, **more: object) -> IngestRun:
-    given = {"run_id": run_id, "namespace": "default", "bucket": "b", **more}
-    return IngestRun.model_validate(given)
+def run(run_id: str, **fields: object) -> IngestRun:
+    values = {"run_id": run_id, "namespace": "default", "bucket": "b", **fields}
+    return IngestRun.model_validate(values)
 
 
 def keys(objects: FolderObjects, prefix: str) -> list[str]:
@@ -46,14 +46,14 @@ def posted(run_id: str) -> IngestRun:
     return run(run_id, prefix=f"inbox/default/{run_id}/")
 
 
-def test_the_newer_copy_takes_the_place_of_the_one_before(objects: FolderObjects) -> None:
+def test_newer_upload_replaces_the_earlier_one(objects: FolderObjects) -> None:
     erase(posted("new"), objects, (), {"bad.md"})
     assert keys(objects, "inbox/default/") == ["new/a.md", "old/b.md", "waiting/a.md"]
     assert keys(objects, "inbox/other/") == ["old/a.md"]
     assert keys(objects, "runs/new/") == ["report.json"]
 
 
-def test_a_deleted_document_is_deleted_wherever_it_was_sent(objects: FolderObjects) -> None:
+def test_deletion_removes_every_upload_of_a_document(objects: FolderObjects) -> None:
     """But not where it was sent again and waits to be loaded."""
     erase(run("gone", prefix="inbox/default/gone/"), objects, {"a.md", "b.md"}, ())
     assert keys(objects, "inbox/default/") == ["new/bad.md", "waiting/a.md"]
@@ -61,7 +61,7 @@ def test_a_deleted_document_is_deleted_wherever_it_was_sent(objects: FolderObjec
     assert "waiting.json" in keys(objects, "posted/default/")
 
 
-def test_a_run_whose_report_has_expired_has_ended(objects: FolderObjects, tmp_path: Path) -> None:
+def test_old_run_without_report_counts_as_closed(objects: FolderObjects, tmp_path: Path) -> None:
     past = time.time() - LONGEST_RUN_S - 60
     (old,) = tmp_path.rglob("waiting/a.md")
     os.utime(old, (past, past))
@@ -69,7 +69,7 @@ def test_a_run_whose_report_has_expired_has_ended(objects: FolderObjects, tmp_pa
     assert "waiting/a.md" not in keys(objects, "inbox/default/")
 
 
-def test_twice_is_as_good_as_once(objects: FolderObjects) -> None:
+def test_second_erasure_changes_nothing(objects: FolderObjects) -> None:
     for _ in range(2):
         erase(posted("new"), objects, (), {"bad.md"})
     assert keys(objects, "inbox/default/") == ["new/a.md", "old/b.md", "waiting/a.md"]

@@ -100,48 +100,48 @@ def retrieved(*pool: str, facts: tuple[FactRef, ...] = (), selected: int = 2) ->
 def run(
     graph: KnowledgeGraph,
     query: str,
-    found: Retrieval,
+    retrieval: Retrieval,
     *,
     groups: tuple[str, ...] | None = None,
     log: list[str] | None = None,
     **expansion: Any,
 ) -> Expansion:
     begun = step(plan(query, groups, **expansion), log)
-    return expand(begun, found, graph=graph)
+    return expand(begun, retrieval, graph=graph)
 
 
 def names(expansion: Expansion) -> list[str]:
-    known = {number(name): name for name in "abcdxyz"}
-    return [known[item.uuid] for item in expansion.ranking]
+    letters = {number(name): name for name in "abcdxyz"}
+    return [letters[item.uuid] for item in expansion.ranking]
 
 
 def test_what_the_question_names_is_added_with_evidence(clinic: EmbeddedGraph) -> None:
-    found = run(clinic, "What causes seizures?", retrieved("d", "x"))
-    by_name = dict(zip(names(found), found.ranking, strict=True))
+    expansion = run(clinic, "What causes seizures?", retrieved("d", "x"))
+    by_name = dict(zip(names(expansion), expansion.ranking, strict=True))
     assert set(by_name) == {"a", "d", "x"}
     assert by_name["d"].source == by_name["x"].source == "hybrid"
     assert by_name["x"].evidence is None
     added = by_name["a"]
     assert added.source == "kg_expansion"
     assert added.evidence is not None
-    assert found.entities[added.evidence.entity].id == "HP:0001250"
+    assert expansion.entities[added.evidence.entity].id == "HP:0001250"
     assert added.evidence.match_type == "direct_mention"
-    assert [found.entities[i].id for i in added.evidence.nodes] == ["HP:0001250"]
+    assert [expansion.entities[i].id for i in added.evidence.nodes] == ["HP:0001250"]
     assert "Seizures" in added.concepts
-    assert found.seeds[0].id == "HP:0001250"
-    assert found.graph_gain.top_k_without == (number("d"), number("x"))
-    assert found.kg_stats.chunks_added == 1
-    assert found.kg_stats.hops_executed == 1
-    assert found.degraded == ()
+    assert expansion.seeds[0].id == "HP:0001250"
+    assert expansion.graph_gain.top_k_without == (number("d"), number("x"))
+    assert expansion.kg_stats.chunks_added == 1
+    assert expansion.kg_stats.hops_executed == 1
+    assert expansion.degraded == ()
 
 
 def test_a_name_the_question_uses_instead_of_the_preferred_one_is_told(
     clinic: EmbeddedGraph,
 ) -> None:
-    found = run(clinic, "How is an epileptic fit treated?", retrieved("d", "x"))
-    (renaming,) = found.renamings
+    expansion = run(clinic, "How is an epileptic fit treated?", retrieved("d", "x"))
+    (renaming,) = expansion.renamings
     assert (renaming.start, renaming.end, renaming.name) == (10, 23, "Seizures")
-    by_name = dict(zip(names(found), found.ranking, strict=True))
+    by_name = dict(zip(names(expansion), expansion.ranking, strict=True))
     assert (by_name["a"].renamed, by_name["d"].renamed) == ((0,), ())
     assert run(clinic, "How are seizures treated?", retrieved("d")).renamings == ()
     (by_id,) = run(clinic, "What about HP:0001250?", retrieved("d")).renamings
@@ -151,30 +151,30 @@ def test_a_name_the_question_uses_instead_of_the_preferred_one_is_told(
 def test_everything_added_has_evidence_with_a_path_that_hangs_together(
     clinic: EmbeddedGraph,
 ) -> None:
-    found = run(clinic, "Crohn's disease and seizures", retrieved("d"), max_hops=2)
-    assert found.kg_stats.hops_executed == 2
-    assert found.kg_stats.triples_traversed > 0
-    for item in found.ranking:
+    expansion = run(clinic, "Crohn's disease and seizures", retrieved("d"), max_hops=2)
+    assert expansion.kg_stats.hops_executed == 2
+    assert expansion.kg_stats.triples_traversed > 0
+    for item in expansion.ranking:
         if item.source == "hybrid":
             continue
         assert item.evidence is not None
-        walked = [found.entities[i].id for i in item.evidence.nodes]
-        edges = [found.edges[i] for i in item.evidence.path]
-        assert walked[0] in {seed.id for seed in found.seeds}
-        assert walked[-1] == found.entities[item.evidence.entity].id
+        walked = [expansion.entities[i].id for i in item.evidence.nodes]
+        edges = [expansion.edges[i] for i in item.evidence.path]
+        assert walked[0] in {seed.id for seed in expansion.seeds}
+        assert walked[-1] == expansion.entities[item.evidence.entity].id
         assert [{edge.src, edge.dst} for edge in edges] == [
-            {one, two} for one, two in pairwise(walked)
+            {first, second} for first, second in pairwise(walked)
         ]
 
 
 def test_an_edge_says_who_states_it(clinic: EmbeddedGraph) -> None:
-    found = run(clinic, "Crohn's disease", retrieved("x"), max_hops=2)
-    item = next(item for item in found.ranking if item.uuid == number("a"))
+    expansion = run(clinic, "Crohn's disease", retrieved("x"), max_hops=2)
+    item = next(item for item in expansion.ranking if item.uuid == number("a"))
     assert item.evidence is not None
     assert item.evidence.match_type == "related_via"
     assert item.evidence.related_to is not None
-    assert found.entities[item.evidence.related_to].id == "MONDO:1"
-    edge = found.edges[item.evidence.path[0]]
+    assert expansion.entities[item.evidence.related_to].id == "MONDO:1"
+    edge = expansion.edges[item.evidence.path[0]]
     assert (edge.src, edge.type, edge.dst) == ("MONDO:1", "has_symptom", "HP:0001250")
     assert edge.evidence is not None
     assert (edge.evidence.uuid, edge.evidence.start, edge.evidence.end) == (number("b"), 3, 9)
@@ -205,8 +205,8 @@ def test_chunks_about_what_is_named_keep_the_order_they_were_searched_in(
     graph.put_chunks([chunk(name, f"d{name}") for name in "abcd"])
     graph.put_entities([entity("X:1", "zorbium"), entity("X:2", "quinine"), entity("X:3", "frogs")])
     heads = {name: [("X:1", name in about)] for name in "ab"}
-    said = {"b": [*heads["b"], ("X:2", False)], "c": [("X:2", False)], "d": [("X:2", False)]}
-    mentioned = {"a": [*heads["a"], ("X:3", False)], **said}
+    others = {"b": [*heads["b"], ("X:2", False)], "c": [("X:2", False)], "d": [("X:2", False)]}
+    mentioned = {"a": [*heads["a"], ("X:3", False)], **others}
     graph.put_mentions(
         "default",
         {
@@ -218,9 +218,9 @@ def test_chunks_about_what_is_named_keep_the_order_they_were_searched_in(
                     start=None if is_about else 0,
                     end=None if is_about else 3,
                 )
-                for item, is_about in own
+                for item, is_about in heads_of
             ]
-            for name, own in mentioned.items()
+            for name, heads_of in mentioned.items()
         },
     )
     pool = retrieved("a", "b", "c", "d", selected=4)
@@ -237,19 +237,49 @@ def test_chunks_about_what_is_named_keep_the_order_they_were_searched_in(
     assert ("a" in about) == (order.index("a") < order.index("b"))
 
 
-@pytest.mark.parametrize(("links", "moves"), [(0, False), (2, False), (3, True)])
-def test_a_few_chance_links_leave_retrieval_s_order(links: int, moves: bool) -> None:
-    """Three of the twenty chunks that were opened must mention what another is about."""
-    uuids = [number(f"c{i}") for i in range(20)]
+@pytest.mark.parametrize(
+    ("links", "elsewhere", "moves"),
+    [(0, 0, False), (3, 0, False), (4, 0, True), (4, 45, True), (4, 46, False)],
+)
+def test_chance_links_leave_the_order(links: int, elsewhere: int, moves: bool) -> None:
+    """Four of twenty opened chunks must mention a subject that at most fifty chunks mention."""
+    uuids = [number(f"c{i}") for i in range(20 + elsewhere)]
     graph = EmbeddedGraph()
-    graph.put_chunks([chunk(f"c{i}", f"d{i}") for i in range(20)])
+    graph.put_chunks([chunk(f"c{i}", f"d{i}") for i in range(len(uuids))])
     graph.put_entities([entity("X:1", "a title", listed=False)])
     title = {uuids[19]: [MentionRecord(uuid=uuids[19], entity="X:1", about=True)]}
-    said = [MentionRecord(uuid=u, entity="X:1", start=0, end=4) for u in uuids[:links]]
-    graph.put_mentions("default", title | {mention.uuid: [mention] for mention in said})
-    pool = tuple(Candidate(uuid=u, score=1 - i / 100) for i, u in enumerate(uuids))
-    order = run(graph, "nothing known", Retrieval(selected=tuple(uuids), pool=pool)).ranking
-    assert ([item.uuid for item in order] != uuids) == moves
+    mentions = [
+        MentionRecord(uuid=uuid, entity="X:1", start=0, end=4)
+        for uuid in (*uuids[:links], *uuids[20:])
+    ]
+    graph.put_mentions("default", title | {mention.uuid: [mention] for mention in mentions})
+    opened = tuple(uuids[:20])
+    pool = tuple(Candidate(uuid=u, score=1 - i / 100) for i, u in enumerate(opened))
+    expansion = run(graph, "nothing known", Retrieval(selected=opened, pool=pool))
+    order = [item.uuid for item in expansion.ranking if item.uuid in opened]
+    assert (order != [*opened]) == moves
+    assert expansion.graph_gain.order_kept == (None if moves else "no_rare_name")
+
+
+@pytest.mark.parametrize("filtered", [False, True])
+def test_walk_sets_passages_of_one_document_apart(filtered: bool) -> None:
+    """The third passage of a document falls behind the first of another one."""
+    graph = EmbeddedGraph()
+    graph.put_chunks([chunk(name, {"x": "e", "y": "f"}.get(name, "d")) for name in "abcdxy"])
+    graph.put_entities([entity("X:1", "zorbium")])
+    graph.put_mentions(
+        "default",
+        {
+            number(name): [MentionRecord(uuid=number(name), entity="X:1", start=0, end=3)]
+            for name in "abcdxy"
+        },
+    )
+    question = plan("What is zorbium?")
+    begun = step(question)
+    if filtered:
+        begun.scope = begun.scope.model_copy(update={"filter": {"doc_id": ("d", "e", "f")}})
+    order = names(expand(begun, retrieved(*"abcdxy", selected=6), graph=graph))
+    assert order == list("abcdxy" if filtered else "abxycd")
 
 
 @pytest.mark.parametrize(("about", "related", "hops"), [("", "", 1), ("a", "a", 1), ("a", "b", 2)])
@@ -259,16 +289,20 @@ def test_the_second_hop_needs_two_names_that_lead_on(about: str, related: str, h
     ids = {name: f"{BRIDGE}-{name}" for name in "ab"}
     graph.put_chunks([chunk(name, name) for name in "xyab"])
     graph.put_entities(
-        [entity(one, f"thing {name}", listed=False) for name, one in ids.items()]
+        [entity(entity_id, f"thing {name}", listed=False) for name, entity_id in ids.items()]
         + [entity("X:1", "other matter")]
     )
-    said = [MentionRecord(uuid=number(name), entity=one) for name in "xy" for one in ids.values()]
-    by_chunk = {number(n): [m for m in said if m.uuid == number(n)] for n in "xy"}
+    mentions = [
+        MentionRecord(uuid=number(name), entity=entity_id)
+        for name in "xy"
+        for entity_id in ids.values()
+    ]
+    by_chunk = {number(n): [m for m in mentions if m.uuid == number(n)] for n in "xy"}
     heads = {number(n): [MentionRecord(uuid=number(n), entity=ids[n], about=True)] for n in about}
     graph.put_mentions("default", by_chunk | heads)
     graph.put_relations([relation(ids[n], "leads_to", "X:1") for n in related])
-    found = run(graph, "What of thing a and thing b?", retrieved("x"))
-    assert found.kg_stats.hops_executed == hops
+    expansion = run(graph, "What of thing a and thing b?", retrieved("x"))
+    assert expansion.kg_stats.hops_executed == hops
 
 
 def crowded() -> EmbeddedGraph:
@@ -298,8 +332,8 @@ def pool_of_220(selected: int, best: float) -> Retrieval:
 
 def test_at_most_five_are_added_behind_the_last_that_was_selected() -> None:
     graph = big_graph()
-    found = pool_of_220(10, 3.0)
-    sources = [item.source for item in run(graph, "entity 0", found, limit=100).ranking]
+    retrieval = pool_of_220(10, 3.0)
+    sources = [item.source for item in run(graph, "entity 0", retrieval, limit=100).ranking]
     last = max(place for place, source in enumerate(sources) if source == "hybrid")
     assert sources.count("hybrid") == 10
     assert len(sources) - 1 - last <= 5
@@ -329,8 +363,8 @@ def test_a_passage_that_is_a_seed_is_added_though_nothing_leads_on_from_it() -> 
     graph.put_chunks([chunk("z", "d9")])
     graph.close_load()
     for seed in ("z", number("z"), "doc:d9"):
-        found = run(graph, "nothing known", retrieved("x"), seeds=(seed,))
-        by_name = dict(zip(names(found), found.ranking, strict=True))
+        expansion = run(graph, "nothing known", retrieved("x"), seeds=(seed,))
+        by_name = dict(zip(names(expansion), expansion.ranking, strict=True))
         assert (by_name["z"].source, by_name["z"].evidence) == ("kg_expansion", None), seed
     bounded = run(graph, "nothing known", retrieved("x"), seeds=("z",), concept_types=("hp",))
     assert "z" not in names(bounded)
@@ -338,14 +372,14 @@ def test_a_passage_that_is_a_seed_is_added_though_nothing_leads_on_from_it() -> 
 
 @pytest.mark.parametrize(("seed", "doc_id"), [("doc:d2", "d2"), (number("b"), "d2"), ("b", "d2")])
 def test_a_document_or_a_chunk_routes(clinic: EmbeddedGraph, seed: str, doc_id: str) -> None:
-    found = routed(clinic, seeds=(seed,))
-    assert doc_id in (found.doc_ids or ())
-    assert found.warnings == ()
+    restriction = routed(clinic, seeds=(seed,))
+    assert doc_id in (restriction.doc_ids or ())
+    assert restriction.warnings == ()
 
 
 def test_a_seed_s_share_is_its_part_of_the_restart(clinic: EmbeddedGraph) -> None:
-    found = run(clinic, "seizures in Crohn's disease", retrieved("x"))
-    shares = {seed.id: seed.share for seed in found.seeds}
+    expansion = run(clinic, "seizures in Crohn's disease", retrieved("x"))
+    shares = {seed.id: seed.share for seed in expansion.seeds}
     # One chunk mentions seizures, two Crohn's disease; together they are a third of the restart.
     assert shares == pytest.approx({"HP:0001250": 2 / 9, "MONDO:1": 1 / 9}, abs=1e-5)
 
@@ -353,14 +387,14 @@ def test_a_seed_s_share_is_its_part_of_the_restart(clinic: EmbeddedGraph) -> Non
 def test_where_the_question_names_nothing_a_path_is_told_and_no_evidence(
     clinic: EmbeddedGraph,
 ) -> None:
-    found = run(clinic, "nothing known", retrieved("d", "x"), max_hops=2)
-    by_name = dict(zip(names(found), found.ranking, strict=True))
+    expansion = run(clinic, "nothing known", retrieved("d", "x"), max_hops=2)
+    by_name = dict(zip(names(expansion), expansion.ranking, strict=True))
     assert by_name["d"].evidence is None
     added = by_name["a"].evidence
     assert added is not None
     assert (added.match_type, added.related_to) == (None, None)
-    assert found.entities[added.nodes[0]].id == BRIDGE
-    assert found.seeds == ()
+    assert expansion.entities[added.nodes[0]].id == BRIDGE
+    assert expansion.seeds == ()
 
 
 def test_nothing_hidden_is_brought(clinic: EmbeddedGraph) -> None:
@@ -378,10 +412,10 @@ def test_nothing_hidden_is_brought(clinic: EmbeddedGraph) -> None:
 def test_skipping_leaves_selected_and_says_why(
     clinic: EmbeddedGraph, query: str, expansion: dict[str, Any], skipped: str
 ) -> None:
-    found = run(clinic, query, retrieved("x", "y"), **expansion)
-    assert names(found) == ["x", "y"]
-    assert found.graph_gain.skipped == skipped
-    assert found.degraded == ()
+    answer = run(clinic, query, retrieved("x", "y"), **expansion)
+    assert names(answer) == ["x", "y"]
+    assert answer.graph_gain.skipped == skipped
+    assert answer.degraded == ()
 
 
 @pytest.mark.parametrize(
@@ -395,9 +429,9 @@ def test_skipping_leaves_selected_and_says_why(
 def test_failures_are_reasons_and_a_failing_second_hop_leaves_the_first(
     error: DocsToKGError, reason: str
 ) -> None:
-    found = run(Breaking(error), "seizures", retrieved("x", "y"))
-    assert (names(found), found.degraded) == (["x", "y"], (reason,))
-    assert found.graph_gain.skipped == "failed"
+    expansion = run(Breaking(error), "seizures", retrieved("x", "y"))
+    assert (names(expansion), expansion.degraded) == (["x", "y"], (reason,))
+    assert expansion.graph_gain.skipped == "failed"
     two = "seizures in Crohn's disease"
     later = run(Breaking(error, works=1), two, retrieved("x", "y"))
     assert later.degraded == (reason,)
@@ -407,21 +441,21 @@ def test_failures_are_reasons_and_a_failing_second_hop_leaves_the_first(
 
 def test_without_time_the_graph_is_not_asked(clinic: EmbeddedGraph) -> None:
     late = plan("seizures").model_copy(update={"deadline_ms": int(NOW_S * 1000) + 100})
-    found = expand(
+    expansion = expand(
         step(late),
         retrieved("x"),
         graph=Breaking(AssertionError("asked")),  # type: ignore[arg-type]
     )
-    assert (names(found), found.degraded) == (["x"], ("kg_timeout",))
+    assert (names(expansion), expansion.degraded) == (["x"], ("kg_timeout",))
 
 
 def test_the_message_stays_small_and_points_inside_itself() -> None:
     graph = big_graph()
-    found = pool_of_220(100, 1.0)
-    expansion = run(graph, "entity 0 \U0001f600 and entity 7", found, limit=100, max_hops=2)
+    retrieval = pool_of_220(100, 1.0)
+    expansion = run(graph, "entity 0 \U0001f600 and entity 7", retrieval, limit=100, max_hops=2)
     assert len(expansion.ranking) > 110
-    written = expansion.model_dump_json(exclude_defaults=True).encode()
-    assert len(written) < 100_000
+    encoded = expansion.model_dump_json(exclude_defaults=True).encode()
+    assert len(encoded) < 100_000
     for item in expansion.ranking:
         if item.evidence is not None:
             for index in (item.evidence.entity, *item.evidence.nodes):

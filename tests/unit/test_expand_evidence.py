@@ -31,8 +31,8 @@ def test_what_only_the_pool_ties_to_a_chunk_is_no_evidence() -> None:
         },
     )
     graph.close_load()
-    found = run(graph, "seizures", retrieved("far", "a"))
-    by_uuid = {item.uuid: item for item in found.ranking}
+    expansion = run(graph, "seizures", retrieved("far", "a"))
+    by_uuid = {item.uuid: item for item in expansion.ranking}
     assert by_uuid[number("far")].evidence is None  # its only name is not tied to the question
     added = by_uuid[number("farther")]
     assert added.source == "kg_expansion"
@@ -44,11 +44,11 @@ def test_what_only_the_pool_ties_to_a_chunk_is_no_evidence() -> None:
 
 
 def test_an_edge_between_two_names_of_a_chunk_spans_both(clinic: EmbeddedGraph) -> None:
-    found = run(clinic, "Crohn's disease", retrieved("d"))
-    tied = next(item for item in found.ranking if item.uuid == number("d")).evidence
+    expansion = run(clinic, "Crohn's disease", retrieved("d"))
+    tied = next(item for item in expansion.ranking if item.uuid == number("d")).evidence
     assert tied is not None
     assert tied.match_type == "related_via"
-    (edge,) = (found.edges[i] for i in tied.path)
+    (edge,) = (expansion.edges[i] for i in tied.path)
     assert (edge.src, edge.type, edge.dst) == ("MONDO:1", "CO_MENTIONED", BRIDGE)
     assert edge.evidence is not None
     assert (edge.evidence.uuid, edge.evidence.start, edge.evidence.end) == (number("b"), 0, 26)

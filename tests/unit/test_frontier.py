@@ -29,11 +29,11 @@ VECTORS = st.lists(st.lists(st.floats(-1, 1), min_size=3, max_size=3), min_size=
 
 @given(VECTORS, VECTORS, st.floats(0, 1))
 def test_scores_follow_the_formula(
-    rows: list[list[float]], kept: list[list[float]], penalty: float
+    rows: list[list[float]], earlier: list[list[float]], penalty: float
 ) -> None:
     query = unpack(pack([1.0, 2.0, -1.0]))
     vectors = {f"n{i}": unpack(pack(row)) for i, row in enumerate(rows)}
-    collected = np.stack([unpack(pack(row)) for row in kept])
+    collected = np.stack([unpack(pack(row)) for row in earlier])
     scores = score_layer(query, vectors, collected, penalty)
     for name, vector in vectors.items():
         near = max(0.0, *(float(vector @ row) for row in collected))

@@ -23,19 +23,19 @@ def test_what_is_shown_fits_and_hangs_together(names: list[str], limit: int) -> 
         for place, name in enumerate(names)
     ]
     edges = [
-        GraphViewEdge(src=left, dst=right, type="T", depth=1, path=(left, right))
-        for left, right in itertools.pairwise(names)
+        GraphViewEdge(src=first, dst=second, type="T", depth=1, path=(first, second))
+        for first, second in itertools.pairwise(names)
     ]
-    shown, kept = view_within(nodes, edges, limit)
-    size = sum(nested_json_bytes(item.model_dump_json()) for item in (*shown, *kept))
+    view_nodes, view_edges = view_within(nodes, edges, limit)
+    size = sum(nested_json_bytes(item.model_dump_json()) for item in (*view_nodes, *view_edges))
     assert size <= limit
-    ids = {node.id for node in shown}
-    assert all({edge.src, edge.dst} <= ids for edge in kept)
+    ids = {node.id for node in view_nodes}
+    assert all({edge.src, edge.dst} <= ids for edge in view_edges)
     # The best come first: nothing left out scores more than what is shown.
-    lowest = min((node.score for node in shown), default=None)
+    lowest = min((node.score for node in view_nodes), default=None)
     assert lowest is None or all(node.score < lowest for node in nodes if node.id not in ids)
     if limit == 4000 and len(names) <= 3:
-        assert (list(shown), list(kept)) == (nodes, edges)
+        assert (list(view_nodes), list(view_edges)) == (nodes, edges)
 
 
 def test_a_relation_that_is_longer_in_lower_case_is_kept_in_the_cursor() -> None:

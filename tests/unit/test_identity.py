@@ -4,6 +4,7 @@ import pytest
 
 from docstokg.contracts.records import RelationRecord
 from docstokg.domain import identity
+from docstokg.domain.visibility import facets, required
 
 
 def test_the_keys_are_those_that_stores_hold() -> None:
@@ -38,3 +39,26 @@ def test_keys_tell_namespaces_and_kinds_apart() -> None:
     assert identity.entity_key("a", "b") != identity.entity_key("b", "b")
     assert identity.namespaced("a", "b") == "a/b"
     assert 0 <= identity.entity_key("a", "b") < 2**63
+
+
+@pytest.mark.parametrize(
+    ("stored", "requested", "matches"),
+    [
+        (2023, "2023", True),
+        ("2023", 2023, True),
+        ("2023", 2023.0, True),
+        (2.5, "2.5", True),
+        ("2.5", 2.5, True),
+        (2023, "2023.0", False),
+        ("02023", 2023, False),
+        (True, "true", False),
+        ("true", True, False),
+        (1, True, False),
+        (None, "null", False),
+        ("NaN", "NaN", True),
+    ],
+)
+def test_a_filter_number_matches_its_text(stored, requested, matches: bool) -> None:
+    metadata = {} if stored is None else {"year": stored}
+    (group,) = required({"year": [requested]})
+    assert bool(set(group) & set(facets({}, (), metadata))) is matches

@@ -72,7 +72,7 @@ def test_a_short_acronym_is_no_everyday_plural() -> None:
 
 
 def test_a_firm_without_its_legal_form_needs_a_capital() -> None:
-    firm = Linker((key, "ent:f", own) for key, own in alias_keys("ent:f", "Jazz, Ltd"))
+    firm = Linker((key, "ent:f", preferred) for key, preferred in alias_keys("ent:f", "Jazz, Ltd"))
     text = "a jazz standard of Jazz and of jazz, ltd"
     assert [match.start for match in firm.find(text)] == [19, 31]
 

@@ -1,6 +1,5 @@
 """`docstokg load --workers N`: other processes do the work, and nothing else is different."""
 
-import functools
 import multiprocessing
 import os
 import signal
@@ -22,10 +21,8 @@ from docstokg_local.loading import stores as load_stores
 from docstokg_local.loading import workers
 from docstokg_local.loading.stores import stores_with_workers, workers_for
 from docstokg_local.loading.workers import LoadProcesses
+from tests.builders import settings_at
 from tests.conftest import CORPUS, write_corpus
-from tests.embedded_store import settings_at
-
-WEIGH = functools.partial(workers._call, "sparse_encoder", "encode", timeout_s=None)
 
 pytestmark = pytest.mark.slow
 
@@ -37,49 +34,48 @@ def contents(folder: Path, store: Path, count: int) -> tuple[list[str], RejectLo
     wiring, rejects = Wiring(settings), RejectLog()
     with stores_with_workers(wiring, True, count) as stores:
         report = load([folder], LoadOptions(), stores, rejects)
-    found = [*index_rows(wiring.index_writer(), "default")]
-    found += graph_rows(wiring.graph_writer(), "default")
+    rows = [*index_rows(wiring.index_writer(), "default")]
+    rows += graph_rows(wiring.graph_writer(), "default")
     wiring.close()
     assert report.chunks > len(CORPUS["chunks.jsonl"])
     assert {"reading", "names", "chunks"} <= report.stages.keys()
-    return found, rejects
+    return rows, rejects
 
 
-def test_two_processes_load_what_one_does(tmp_path: Path) -> None:
+def test_two_processes_load_equally(tmp_path: Path) -> None:
     folder = write_corpus(tmp_path / "corpus", CORPUS)
     for number in range(6):
         (folder / f"otter-{number}.md").write_text(TEXT.replace("near", "near " * number))
     (folder / "broken.json").write_text("{", "utf-8")
-    found, rejects = {}, {}
+    rows, rejects = {}, {}
     for count in (1, 2):
         (tmp_path / str(count)).mkdir()
-        found[count], rejects[count] = contents(
+        rows[count], rejects[count] = contents(
             folder, tmp_path / str(count) / "store.sqlite", count
         )
-    assert found[1] == found[2]
+    assert rows[1] == rows[2]
     assert rejects[1].first == rejects[2].first
-    assert [Path(said.file).name for said in rejects[1].first] == ["broken.json"]
+    assert [Path(reject.file).name for reject in rejects[1].first] == ["broken.json"]
 
 
-def test_a_process_that_is_killed_ends_the_load_with_its_reason(cache_dir: Path) -> None:
+def test_killed_process_ends_load_with_reason(cache_dir: Path) -> None:
     processes = LoadProcesses(Settings(cache_dir=str(cache_dir)), 1)
-    assert processes.run_batches(WEIGH, ["Carl Linnaeus was born in Sweden."])
+    assert processes.run_batches(workers._encode, ["Carl Linnaeus was born in Sweden."])
     for process in multiprocessing.active_children():
         process.kill()
         process.join()
     with pytest.raises(Unavailable, match="a worker process of this load ended"):
-        processes.run_batches(WEIGH, ["He died in Uppsala."])
+        processes.run_batches(workers._encode, ["He died in Uppsala."])
     processes.close()
 
 
-def test_processes_end_when_their_load_is_killed(cache_dir: Path) -> None:
+def test_processes_end_with_killed_load(cache_dir: Path) -> None:
     code = (
-        "import functools, multiprocessing, time\n"
+        "import multiprocessing, time\n"
         "from docstokg.settings import Settings\n"
         "from docstokg_local.loading import workers\n"
         f"pool = workers.LoadProcesses(Settings(cache_dir={str(cache_dir)!r}), 2)\n"
-        "weigh = functools.partial(workers._call, 'sparse_encoder', 'encode', timeout_s=None)\n"
-        "pool.run_batches(weigh, ['It is.'] * 40)\n"
+        "pool.run_batches(workers._encode, ['It is.'] * 40)\n"
         "print(*[child.pid for child in multiprocessing.active_children()], flush=True)\n"
         "time.sleep(60)\n"
     )
@@ -107,7 +103,7 @@ def _runs(pid: int) -> bool:
     return state != "Z"
 
 
-def test_a_large_load_uses_the_cores_and_the_memory_there_is(
+def test_worker_count_follows_cores_and_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("os.cpu_count", lambda: 8)

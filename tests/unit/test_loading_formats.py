@@ -290,7 +290,7 @@ def test_a_notebook_is_its_cells(child, tmp_path):
         ]
     }
     text, chunks = read(child, tmp_path / "a.ipynb", json.dumps(book).encode())
-    assert text == "# Fit\n\nWhy it fits.\n\n1 + 1\n\n2\n\n"
+    assert text == "# Fit\n\nWhy it fits.\n\n1 + 1\nOutput: 2\n\n"
     assert [(c.section, c.title) for c in chunks] == [("Fit", "Fit")]
 
 

@@ -46,21 +46,35 @@ def folder(path: Path, **files: str) -> Path:
     return path
 
 
-def test_one_folder_does_not_replace_the_other(store: Store, tmp_path: Path):
-    one = folder(tmp_path / "a", README="The A rocket is blue.")
-    two = folder(tmp_path / "b", README="The B rocket is red.")
-    store.load(one)
-    store.load(two)
+def test_second_folder_does_not_replace_the_first(store: Store, tmp_path: Path):
+    first = folder(tmp_path / "a", README="The A rocket is blue.")
+    second = folder(tmp_path / "b", README="The B rocket is red.")
+    store.load(first)
+    store.load(second)
     assert "--prefix NAME/" in store.rejects.first[0].reason
     assert store.texts() == {"The A rocket is blue."}
-    store.load(two, prefix="b/")
+    store.load(second, prefix="b/")
     assert store.rejects.count == 0
     assert set(store.records()) == {"README.md", "b/README.md"}
-    store.load(two, replace_docs=True)
+    store.load(second, replace_docs=True)
     assert store.texts() == {"The B rocket is red."}
 
 
-def test_an_edited_file_of_the_same_folder_replaces(store: Store, tmp_path: Path):
+@pytest.mark.parametrize("owner_is_first", [True, False])
+def test_owner_of_a_shared_id_wins_in_any_order(
+    store: Store, tmp_path: Path, owner_is_first: bool
+) -> None:
+    owner = folder(tmp_path / "a", README="The rocket is blue.")
+    other = folder(tmp_path / "b", README="The rocket is red.")
+    store.load(owner)
+    folder(owner, README="The rocket is green.")
+    report = store.load(*((owner, other) if owner_is_first else (other, owner)))
+    assert store.texts() == {"The rocket is green."}
+    assert [Path(reject.file).parent for reject in store.rejects.first] == [other]
+    assert (report.types[".md"].rejected, report.types[".md"].chunks) == (1, 1)
+
+
+def test_edited_file_replaces_its_document(store: Store, tmp_path: Path):
     home = folder(tmp_path / "a", x="Blue.")
     store.load(home)
     store.load(folder(home, x="Red."))
@@ -69,11 +83,11 @@ def test_an_edited_file_of_the_same_folder_replaces(store: Store, tmp_path: Path
 
 def test_sync_ends_in_a_fresh_load(store: Store, tmp_path: Path):
     home = folder(tmp_path / "a", **{f"f{n}": f"File {n} about Zebra {n}." for n in range(12)})
-    stated = [
+    triples = [
         {"doc_id": f"f{n}.md", "subject": "Zebra", "relation": "is in", "object": f"File {n}"}
         for n in range(2)
     ]
-    (home / "triples.jsonl").write_text("".join(json.dumps(row) + "\n" for row in stated))
+    (home / "triples.jsonl").write_text("".join(json.dumps(row) + "\n" for row in triples))
     other = folder(tmp_path / "o", kept="Not of this folder.")
     store.load(home, other)
     (home / "f1.md").unlink()
@@ -82,14 +96,14 @@ def test_sync_ends_in_a_fresh_load(store: Store, tmp_path: Path):
     report = store.load(home, sync=True)
     assert (report.gone, report.kept_back) == (2, [])
     # What the file still says of a document that goes with this load has no evidence any more.
-    assert [one.reason for one in store.rejects.first] == ["document 'f1.md' has no loaded chunk"]
+    assert [row.reason for row in store.rejects.first] == ["document 'f1.md' has no loaded chunk"]
     fresh = Store(tmp_path / "fresh.sqlite")
     fresh.load(home, other)
     assert sorted(store.rows()) == sorted(fresh.rows())
 
 
 @pytest.mark.parametrize("changed", [1, 3])
-def test_a_folder_that_moved_is_known_by_its_content(store: Store, tmp_path: Path, changed: int):
+def test_moved_folder_is_known_by_its_content(store: Store, tmp_path: Path, changed: int):
     texts = {f"f{n}": f"File {n} about Zebra {n}." for n in range(6)}
     store.load(folder(tmp_path / "a", **texts))
     moved = folder(tmp_path / "b", **dict(list(texts.items())[:5]), new="New here.")
@@ -107,34 +121,34 @@ def test_a_folder_that_moved_is_known_by_its_content(store: Store, tmp_path: Pat
     )
 
 
-def test_watching_tells_changes_and_not_what_the_load_writes(store: Store, tmp_path: Path):
+def test_watch_ignores_writes_of_the_load(store: Store, tmp_path: Path):
     home = folder(tmp_path / "a", x="Blue.")
-    told = changes([tmp_path], store.wiring, home / "rejects.jsonl")
-    next(told)
+    events = changes([tmp_path], store.wiring, home / "rejects.jsonl")
+    next(events)
     store.load(home)
     (home / "rejects.jsonl").write_text("{}\n")
     folder(home / ".git", hidden="Grey.")
     later = threading.Timer(3.0, lambda: folder(home, x="Red."))
     begun = time.monotonic()
     later.start()
-    next(told)
+    next(events)
     assert 3.0 < time.monotonic() - begun < 30
     store.load(home)
     assert store.texts() == {"Red."}
 
 
-def test_many_gone_are_asked_for_and_stay_without_an_answer(store: Store, tmp_path: Path):
+def test_many_removals_need_consent(store: Store, tmp_path: Path):
     home = folder(tmp_path / "a", a="A.", b="B.", c="C.")
     store.load(home)
     (home / "a.md").unlink()
-    asked: list[Sequence[str]] = []
-    report = store.load(home, sync=True, agree=lambda gone: bool(asked.append(gone)))
-    assert (asked, report.kept_back, len(store.texts())) == ([["a.md"]], ["a.md"], 3)
-    store.load(home, sync=True, agree=lambda gone: True)
+    consents: list[Sequence[str]] = []
+    report = store.load(home, sync=True, agree=lambda doc_ids: bool(consents.append(doc_ids)))
+    assert (consents, report.kept_back, len(store.texts())) == ([["a.md"]], ["a.md"], 3)
+    store.load(home, sync=True, agree=lambda doc_ids: True)
     assert store.texts() == {"B.", "C."}
 
 
-def test_a_file_that_cannot_be_read_keeps_its_document(store: Store, tmp_path: Path):
+def test_unreadable_file_keeps_its_document(store: Store, tmp_path: Path):
     home = folder(tmp_path / "a", **{f"f{n}": f"File {n}." for n in range(9)})
     store.load(home)
     (home / "f1.md").write_bytes(b"\0\0")
@@ -142,7 +156,7 @@ def test_a_file_that_cannot_be_read_keeps_its_document(store: Store, tmp_path: P
     assert (report.gone, "File 1." in store.texts(), store.rejects.count) == (0, True, 1)
 
 
-def test_a_folder_that_cannot_be_listed_removes_nothing(store: Store, tmp_path: Path):
+def test_unlisted_folder_removes_nothing(store: Store, tmp_path: Path):
     home = folder(tmp_path / "a", **{f"f{n}": f"File {n}." for n in range(9)})
     folder(home / "locked", x="X.")
     store.load(home)
@@ -150,9 +164,9 @@ def test_a_folder_that_cannot_be_listed_removes_nothing(store: Store, tmp_path: 
     too_deep(home / "locked")
     report = store.load(home, sync=True)
     assert (report.gone, len(report.warnings), len(store.texts())) == (0, 1, 10)
-    (said,) = store.rejects.first
-    assert said.file.startswith(str(home / "locked"))
-    assert said.reason == "cannot list the folder: File name too long"
+    (reject,) = store.rejects.first
+    assert reject.file.startswith(str(home / "locked"))
+    assert reject.reason == "cannot list the folder: File name too long"
 
 
 def too_deep(path: Path) -> None:
@@ -169,12 +183,12 @@ def open_to_all() -> str:
     """Give a folder that whoever is not root reaches too: TMPDIR may lie below root's home."""
     for base in (tempfile.gettempdir(), "/tmp", "/var/tmp", "/dev/shm"):
         place = Path(base).resolve()
-        if place.is_dir() and all(one.stat().st_mode & 1 for one in (place, *place.parents)):
+        if place.is_dir() and all(row.stat().st_mode & 1 for row in (place, *place.parents)):
             return base
     raise AssertionError("every folder for temporary files is closed to other users")
 
 
-def test_a_file_that_may_not_be_read_stops_no_other(store: Store):
+def test_forbidden_file_does_not_stop_others(store: Store):
     with tempfile.TemporaryDirectory(dir=open_to_all()) as name:
         home = folder(Path(name), a="Blue.", b="Red.")
         (home / "chunks.jsonl").write_text("{}")
@@ -191,8 +205,8 @@ def test_a_file_that_may_not_be_read_stops_no_other(store: Store):
                 find_files([home / "b.md"], rejects)
     assert len(rows.pop("a.md")) == 2
     assert len(rows) == 3
-    for inner, ((line, said),) in rows.items():
-        assert (line, str(said)) == (1, "cannot be read: Permission denied"), inner
+    for inner, ((line, reject),) in rows.items():
+        assert (line, str(reject)) == (1, "cannot be read: Permission denied"), inner
 
 
 @contextmanager
@@ -210,7 +224,7 @@ def not_root(home: Path) -> Iterator[None]:
         os.seteuid(0)
 
 
-def test_names_that_no_id_can_have_are_rejected(store: Store, tmp_path: Path):
+def test_invalid_file_names_are_rejected(store: Store, tmp_path: Path):
     home = folder(tmp_path / "a", a="Blue.")
     for name in (b"caf\xe9.md", b"two\nlines.md", "café au lait.md".encode()):
         Path(os.fsdecode(os.fsencode(home) + b"/" + name)).write_text("Brown.")
@@ -223,11 +237,11 @@ def test_names_that_no_id_can_have_are_rejected(store: Store, tmp_path: Path):
         (b"pipe.md", "not a regular file"),
         (b"two\nlines.md", "the file name is not UTF-8 or contains a control character"),
     ]
-    (shown,) = [str(one) for one in store.rejects.first if "lines" in one.file]
-    assert "two\\nlines.md:1: the file name" in shown
+    (rejected,) = [str(row) for row in store.rejects.first if "lines" in row.file]
+    assert "two\\nlines.md:1: the file name" in rejected
 
 
-def test_links_to_folders_are_followed_nowhere_and_said(store: Store, tmp_path: Path):
+def test_links_to_folders_are_noted_but_not_followed(store: Store, tmp_path: Path):
     home = folder(tmp_path / "a", a="Blue.")
     folder(home / "inner", b="Red.")
     folder(home / ".hidden", c="Grey.")
@@ -239,16 +253,16 @@ def test_links_to_folders_are_followed_nowhere_and_said(store: Store, tmp_path: 
     (home / "z.md").symlink_to(home / "a.md")
     report = store.load(home)
     assert store.texts() == {"Blue.", "Red."}
-    assert {(Path(one.file).name, one.reason) for one in store.rejects.first} == {
+    assert {(Path(row.file).name, row.reason) for row in store.rejects.first} == {
         ("leads out", "link to a target outside the folder"),
         ("veiled", "link to a hidden folder"),
     }
     assert report.types["folders"].rejected == 2
-    told = {Path(note.partition(": ")[0]).name for note in store.rejects.notes}
-    assert told >= {"again", "loop", "z.md"}
+    noted = {Path(note.partition(": ")[0]).name for note in store.rejects.notes}
+    assert noted >= {"again", "loop", "z.md"}
 
 
-def test_converted_text_is_kept_and_goes_with_its_document(store: Store, tmp_path: Path):
+def test_converted_text_is_removed_with_its_document(store: Store, tmp_path: Path):
     home = folder(tmp_path / "a")
     (home / "t.csv").write_text("name,age\nAnn,3\n")
     store.load(home)
@@ -261,14 +275,14 @@ def test_converted_text_is_kept_and_goes_with_its_document(store: Store, tmp_pat
     assert store.records() == {}
 
 
-def test_lists_say_what_is_loaded_and_not_from_where(store: Store, tmp_path: Path, capsys):
+def test_list_shows_documents_without_source_folders(store: Store, tmp_path: Path, capsys):
     store.load(folder(tmp_path / "secret-place", a="# Tea\n\nGreen.", b="---\n- x\n---\nBlack."))
     register = store.stores.register
     assert list_loaded(store.wiring, None, documents=True, entities=False, as_json=True)
     out = capsys.readouterr().out
-    (found,) = json.loads(out)["namespaces"]
-    assert (found["count"], found["chunks"]) == (2, 2)
-    assert [d["title"] for d in found["documents"]] == ["Tea", ""]
+    (listed,) = json.loads(out)["namespaces"]
+    assert (listed["count"], listed["chunks"]) == (2, 2)
+    assert [d["title"] for d in listed["documents"]] == ["Tea", ""]
     key = register.text(*key_of(NS))
     assert key is not None
     assert "secret-place" not in out and key not in out and store.records()["a.md"].root not in out

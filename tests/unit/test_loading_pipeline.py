@@ -93,7 +93,7 @@ def everything(folder: Path) -> Path:
     return write(folder, chunks=CHUNKS, entities=ENTITIES, relations=RELATIONS, triples=TRIPLES)
 
 
-def test_one_load_fills_both_stores(store: Store, tmp_path: Path):
+def test_load_fills_both_stores(store: Store, tmp_path: Path):
     report = store.load(everything(tmp_path / "in"))
     assert (report.chunks, report.written, report.rejected) == (4, 4, 0)
     assert store.wiring.search_index().info(5).chunks == 4
@@ -101,8 +101,8 @@ def test_one_load_fills_both_stores(store: Store, tmp_path: Path):
     assert graph.info(5).chunks == 4
     assert graph.names(["HP:0001250"], SCOPE, 5) == {"HP:0001250": ("Seizure", "Fit")}
     relations = relations_from(graph, ["MONDO:1", "HP:0001250", entity_id("brain")], SCOPE, 5)
-    found = {(r.source, r.type, r.target, r.evidence_chunk_id) for r in relations}
-    assert found == {
+    edges = {(r.source, r.type, r.target, r.evidence_chunk_id) for r in relations}
+    assert edges == {
         ("MONDO:1", "has_phenotype", "HP:0001250", "c3"),
         ("HP:0001250", "is_a", "HP:0000118", None),
         (entity_id("brain"), "is an", entity_id("organ"), "c2"),
@@ -127,12 +127,12 @@ def test_titles_abbreviations_and_lists_become_mentions(store: Store, tmp_path: 
         ("c4", short),
     }
     tied = relations_from(store.wiring.knowledge_graph(), [status], SCOPE, 5)
-    assert [(one.type, one.target) for one in tied] == [(SAME_AS, short)]
+    assert [(row.type, row.target) for row in tied] == [(SAME_AS, short)]
     title = store.wiring.knowledge_graph().entities([brain, status], SCOPE, 5)
     assert [entity.type for entity in title] == ["Title", None]
 
 
-def test_a_triple_end_is_the_curie_that_has_its_name(store: Store, tmp_path: Path):
+def test_triple_end_resolves_to_the_named_curie(store: Store, tmp_path: Path):
     store.load(everything(tmp_path / "in"))
     relations = relations_from(store.wiring.knowledge_graph(), ["HP:0001250"], SCOPE, 5)
     # "seizures" is no name of HP:0001250 as written, so it stays a thing of its own.
@@ -142,7 +142,7 @@ def test_a_triple_end_is_the_curie_that_has_its_name(store: Store, tmp_path: Pat
 
 
 @pytest.mark.parametrize("at_once", [True, False])
-def test_facts_carry_what_their_evidence_allows(store: Store, tmp_path: Path, at_once: bool):
+def test_facts_have_the_acl_of_their_evidence(store: Store, tmp_path: Path, at_once: bool):
     rows = [
         *RELATIONS,
         {
@@ -164,7 +164,7 @@ def test_facts_carry_what_their_evidence_allows(store: Store, tmp_path: Path, at
     assert "staff" in str(texts["Dravet syndrome risks Seizure"][1])
 
 
-def test_loading_twice_changes_nothing(store: Store, tmp_path: Path):
+def test_second_load_changes_nothing(store: Store, tmp_path: Path):
     folder = everything(tmp_path / "in")
     first = store.load(folder)
     before = store.content()
@@ -176,7 +176,7 @@ def test_loading_twice_changes_nothing(store: Store, tmp_path: Path):
 
 
 @pytest.mark.parametrize("first", ["chunks", "entities", "triples"])
-def test_names_meet_texts_whatever_was_loaded_first(
+def test_names_link_texts_in_any_load_order(
     store: Store, another: Callable[[], Store], tmp_path: Path, first: str
 ):
     unsaid = {"chunk_id": "c2", "subject": "cortex", "relation": "is a", "object": "part"}
@@ -193,19 +193,21 @@ def test_names_meet_texts_whatever_was_loaded_first(
     assert other.mentions() == store.mentions()
 
 
-def test_a_changed_text_replaces_its_chunk_and_what_it_stated(store: Store, tmp_path: Path):
+def test_changed_text_replaces_chunk_and_statements(store: Store, tmp_path: Path):
     folder = everything(tmp_path / "in")
     store.load(folder)
     changed = [{**CHUNKS[0]}, CHUNKS[1], {**CHUNKS[2], "text": "Nothing of it."}, CHUNKS[3]]
     report = store.load(write(tmp_path / "new", chunks=changed))
     assert (report.written, report.unchanged) == (1, 3)
-    kept = relations_from(store.wiring.knowledge_graph(), ["MONDO:1"], SCOPE, 5)
-    assert kept == ()
+    relations = relations_from(store.wiring.knowledge_graph(), ["MONDO:1"], SCOPE, 5)
+    assert relations == ()
     assert not any("has phenotype" in row for row in store.content() if row.startswith("fact"))
     assert ("c3", "MONDO:1") not in store.mentions()
 
 
-def test_a_document_is_replaced_whole(store: Store, another: Callable[[], Store], tmp_path: Path):
+def test_document_is_replaced_as_a_whole(
+    store: Store, another: Callable[[], Store], tmp_path: Path
+):
     long = "# Whale\n\nBig.\n\n## Blue whale\n\nBlue.\n\n## Orca\n\nBlack.\n"
     store.load(write(tmp_path / "in", whale=long))
     assert store.wiring.search_index().info(5).chunks == 3
@@ -218,7 +220,7 @@ def test_a_document_is_replaced_whole(store: Store, another: Callable[[], Store]
     assert store.wiring.search_index().info(5).chunks == 0
 
 
-def test_documents_of_lines_are_replaced_only_when_asked(store: Store, tmp_path: Path):
+def test_line_documents_are_replaced_only_on_request(store: Store, tmp_path: Path):
     rows = [{"id": f"c{n}", "doc_id": "d", "text": f"Part {n}."} for n in range(3)]
     store.load(write(tmp_path / "v1", chunks=rows))
     store.load(write(tmp_path / "v2", chunks=rows[:1]))
@@ -227,7 +229,7 @@ def test_documents_of_lines_are_replaced_only_when_asked(store: Store, tmp_path:
     assert store.wiring.search_index().info(5).chunks == 1
 
 
-def test_bad_lines_are_told_by_place_and_good_ones_load(store: Store, tmp_path: Path):
+def test_bad_lines_are_rejected_with_their_place(store: Store, tmp_path: Path):
     folder = everything(tmp_path / "in")
     with (folder / "chunks.jsonl").open("a", encoding="utf-8") as file:
         file.write('{"id": "c1", "doc_id": "d1", "text": "Other words."}\n')
@@ -249,8 +251,8 @@ def test_bad_lines_are_told_by_place_and_good_ones_load(store: Store, tmp_path: 
         file.write('{"id": "HP:0001250", "name": "Another name"}\n')
     report = store.load(folder)
     assert report.rejected == store.rejects.count == 7
-    told = {f"{Path(r.file).name}:{r.line}": r.reason for r in store.rejects.first}
-    assert set(told) == {
+    reasons = {f"{Path(r.file).name}:{r.line}": r.reason for r in store.rejects.first}
+    assert set(reasons) == {
         "chunks.jsonl:5",
         "chunks.jsonl:7",
         "chunks.jsonl:9",
@@ -259,12 +261,12 @@ def test_bad_lines_are_told_by_place_and_good_ones_load(store: Store, tmp_path: 
         "triples.jsonl:3",
         "entities.jsonl:3",
     }
-    assert "repeated with different text" in told["chunks.jsonl:5"]
-    assert "3 numbers, but the index has 2" in told["chunks.jsonl:9"]
+    assert "repeated with different text" in reasons["chunks.jsonl:5"]
+    assert "3 numbers, but the index has 2" in reasons["chunks.jsonl:9"]
     assert store.wiring.search_index().info(5).chunks == 5
 
 
-def test_given_mentions_are_taken_as_they_are(store: Store, tmp_path: Path):
+def test_given_mentions_are_kept(store: Store, tmp_path: Path):
     rows = [
         {"id": "c1", "doc_id": "d", "text": "Seizure here.", "mentions": []},
         {"id": "c2", "doc_id": "d", "text": "Seizure here.",
@@ -277,9 +279,7 @@ def test_given_mentions_are_taken_as_they_are(store: Store, tmp_path: Path):
     assert store.mentions() == {("c2", "X:7"), ("c2", entity_id("a name"))}
 
 
-def test_a_chunk_is_about_its_title_its_heading_and_what_its_file_says(
-    store: Store, tmp_path: Path
-):
+def test_chunk_is_about_title_heading_and_given_entities(store: Store, tmp_path: Path):
     rows = [
         {"id": "c1", "doc_id": "d", "title": "Epilepsy", "text": "It hurts here."},
         {"id": "c2", "doc_id": "e", "text": "Seizure and epilepsy here.",
@@ -288,12 +288,12 @@ def test_a_chunk_is_about_its_title_its_heading_and_what_its_file_says(
                       {"entity": "Epilepsy", "start": 12, "end": 20}]},
     ]  # fmt: skip
     store.load(write(tmp_path / "in", chunks=rows))
-    own = entity_id("Epilepsy")
-    assert store.mentions() == {("c1", own), ("c2", own), ("c2", "X:7"), ("c2", "X:8")}
-    assert store.abouts() == {("c1", own), ("c2", "X:7"), ("c2", "X:8")}
+    epilepsy = entity_id("Epilepsy")
+    assert store.mentions() == {("c1", epilepsy), ("c2", epilepsy), ("c2", "X:7"), ("c2", "X:8")}
+    assert store.abouts() == {("c1", epilepsy), ("c2", "X:7"), ("c2", "X:8")}
 
 
-def test_what_is_deleted_leaves_both_stores(store: Store, tmp_path: Path):
+def test_deleted_document_leaves_both_stores(store: Store, tmp_path: Path):
     empty = store.content()
     store.load(everything(tmp_path / "in"))
     assert delete_document(store.stores, NS, "d3") == 1
@@ -304,7 +304,7 @@ def test_what_is_deleted_leaves_both_stores(store: Store, tmp_path: Path):
     assert store.content() == empty
 
 
-def test_sources_that_are_not_there_are_wrong_usage(store: Store, tmp_path: Path):
+def test_missing_sources_are_errors(store: Store, tmp_path: Path):
     (tmp_path / "empty").mkdir()
     (tmp_path / "data.bin").write_bytes(b"\0\1\2")
     for source in ("absent", "empty"):
@@ -313,7 +313,7 @@ def test_sources_that_are_not_there_are_wrong_usage(store: Store, tmp_path: Path
     assert store.load(tmp_path / "data.bin").rejected == 1
 
 
-def test_another_vector_space_is_refused_before_anything_is_written(store: Store, tmp_path: Path):
+def test_other_vector_space_is_refused_before_writing(store: Store, tmp_path: Path):
     rows = [{"id": "c1", "doc_id": "d", "text": "x", "embedding": [1, 0, 0]}]
     store.load(write(tmp_path / "in", chunks=rows))
     before = store.content()
@@ -335,7 +335,7 @@ def test_another_vector_space_is_refused_before_anything_is_written(store: Store
     assert store.content() == before
 
 
-def test_the_sentence_that_states_a_triple_is_found():
+def test_triple_evidence_is_its_sentence():
     text = "Nothing. The Brain is an organ! More brain."
     assert stating_sentence(text, "brain", "Organ") == (9, 31)
     assert stating_sentence(text, "brain", "nothing") is None
@@ -349,7 +349,7 @@ MANUALS = {
 }
 
 
-def test_names_in_plain_documents_become_entities_and_labels_of_many_do_not(
+def test_names_become_entities_but_common_labels_do_not(
     store: Store, another: Callable[[], Store], tmp_path: Path
 ):
     report = store.load(write(tmp_path / "all", **MANUALS))
@@ -372,19 +372,19 @@ class Shouts:
     model = "shouts==1"
 
     def find(self, texts: Sequence[str]) -> tuple[tuple[FoundName, ...], ...]:
-        found = FoundName("Northwind Vault", "Organization")
-        return tuple((found,) if found.text in text else () for text in texts)
+        name = FoundName("Northwind Vault", "Organization")
+        return tuple((name,) if name.text in text else () for text in texts)
 
 
-def test_a_load_with_another_recogniser_names_and_links_earlier_chunks_anew(
+def test_other_recogniser_renames_earlier_chunks(
     store: Store, another: Callable[[], Store], tmp_path: Path
 ):
     old, new = dict(list(MANUALS.items())[:4]), dict(list(MANUALS.items())[4:])
     store.load(write(tmp_path / "old", **old))
     assert entity_id("Marie Dupont") in {name for _, name in store.mentions()}
     clean = another()
-    for one in (store, clean):
-        one.stores = replace(one.stores, names=Shouts())
+    for row in (store, clean):
+        row.stores = replace(row.stores, names=Shouts())
     store.load(write(tmp_path / "new", **new))
     clean.load(write(tmp_path / "all", **MANUALS))
     assert store.content() == clean.content()

@@ -45,7 +45,7 @@ class Store(EmbeddedStore):
         fused: Any = {kind: Fused(getattr(whole, kind), fuse, WRITES[kind]) for kind in kinds}
         self.stores = replace(whole, **fused)
         try:
-            return super().load(*folders, **{"agree": lambda gone: True, **options})
+            return super().load(*folders, **{"agree": lambda doc_ids: True, **options})
         finally:
             self.stores = whole
 
@@ -54,17 +54,17 @@ Made = Callable[[str], Store]
 
 
 @pytest.fixture(params=["rule", "kinds"])
-def made(tmp_path: Path, request: pytest.FixtureRequest) -> Made:
+def store_of(tmp_path: Path, request: pytest.FixtureRequest) -> Made:
     names = Kinds() if request.param == "kinds" else None
     return lambda name: Store(tmp_path / f"{name}.sqlite", names)
 
 
 def folders(tmp_path: Path, chance: random.Random) -> tuple[ChangingFolder, ChangingFolder]:
     """Give a folder to work in, and one beside it that stays."""
-    made = [ChangingFolder(tmp_path / name, chance) for name in ("home", "beside")]
-    for folder in made * 8:
+    folders = [ChangingFolder(tmp_path / name, chance) for name in ("home", "beside")]
+    for folder in folders * 8:
         folder.add()
-    return made[0], made[1]
+    return folders[0], folders[1]
 
 
 def same(store: Store, fresh: Store, when: str) -> None:
@@ -73,72 +73,66 @@ def same(store: Store, fresh: Store, when: str) -> None:
 
 
 @pytest.mark.parametrize("seed", [0, 3, 115])
-def test_each_sync_of_a_folder_ends_in_one_load_of_it(
-    made: Made, tmp_path: Path, seed: int
-) -> None:
+def test_each_sync_ends_in_one_load(store_of: Made, tmp_path: Path, seed: int) -> None:
     home, beside = folders(tmp_path, random.Random(seed))
-    store = made("store")
+    store = store_of("store")
     store.load(home.root, beside.root)
     for turn in range(3):
         home.work()
         store.load(home.root, sync=True)
-        fresh = made(f"fresh{turn}")
+        fresh = store_of(f"fresh{turn}")
         fresh.load(home.root, beside.root)
         same(store, fresh, f"turn {turn}")
 
 
 @pytest.mark.parametrize("seed", [1, 3])
-def test_a_sync_that_was_ended_anywhere_is_made_good_by_the_next(
-    made: Made, tmp_path: Path, seed: int
-) -> None:
+def test_killed_sync_is_completed_by_the_next(store_of: Made, tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     home, beside = folders(tmp_path, chance)
-    store = made("store")
+    store = store_of("store")
     store.load(home.root, beside.root)
     home.work()
     for _ in range(3):
         with suppress(Killed):
             store.load(home.root, sync=True, writes=chance.randrange(12))
     store.load(home.root, sync=True)
-    fresh = made("fresh")
+    fresh = store_of("fresh")
     fresh.load(home.root, beside.root)
     same(store, fresh, "after three ends")
 
 
 @pytest.mark.parametrize("seed", [0])
-def test_a_document_that_is_deleted_was_never_there(made: Made, tmp_path: Path, seed: int) -> None:
+def test_deleted_document_leaves_no_trace(store_of: Made, tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     home, beside = folders(tmp_path, chance)
-    store = made("store")
+    store = store_of("store")
     store.load(home.root, beside.root)
     for path in chance.sample(sorted(home.root.rglob("*.md")), 3):
         assert delete_document(store.stores, NS, path.relative_to(home.root).as_posix()) > 0
         path.unlink()
-    fresh = made("fresh")
+    fresh = store_of("fresh")
     fresh.load(home.root, beside.root)
     same(store, fresh, "three are deleted")
 
 
 @pytest.mark.parametrize("seed", [2, 5])
-def test_a_store_of_an_earlier_version_gets_its_names_with_the_next_load(
-    made: Made, tmp_path: Path, seed: int
-) -> None:
+def test_next_load_adds_names_to_an_old_store(store_of: Made, tmp_path: Path, seed: int) -> None:
     home, beside = folders(tmp_path, random.Random(seed))
-    store = made("store")
+    store = store_of("store")
     store.load(home.root, beside.root)
     graph = store.stores.graph_writer
     graph.put_names(NS, {uuid: "" for uuid, _ in graph.names(NS)})
     home.work()
     store.load(home.root, sync=True)
-    fresh = made("fresh")
+    fresh = store_of("fresh")
     fresh.load(home.root, beside.root)
     same(store, fresh, "the next load")
     assert dict(graph.names(NS)) == dict(fresh.stores.graph_writer.names(NS))
 
 
-def test_a_rebuild_computes_the_graph_of_all_chunks_again(made: Made, tmp_path: Path) -> None:
+def test_rebuild_recomputes_the_graph_of_all_chunks(store_of: Made, tmp_path: Path) -> None:
     home, beside = folders(tmp_path, random.Random(4))
-    store, fresh = made("store"), made("fresh")
+    store, fresh = store_of("store"), store_of("fresh")
     store.load(home.root, beside.root)
     fresh.load(home.root, beside.root)
     graph = store.stores.graph_writer
@@ -173,7 +167,7 @@ def names_of(store: Store) -> set[str]:
     return {entity.name for entity in store.stores.graph_writer.stored_entities(NS)}
 
 
-def test_what_lists_of_statements_and_given_mentions_name_stays(made: Made, tmp_path: Path) -> None:
+def test_names_of_statements_and_given_mentions_stay(store_of: Made, tmp_path: Path) -> None:
     home = write(
         tmp_path / "home",
         one_md="# northwind vault\n\nIt is cold.\n",
@@ -196,7 +190,7 @@ def test_what_lists_of_statements_and_given_mentions_name_stays(made: Made, tmp_
             {"chunk_id": "c1", "subject": "Small mill", "relation": "is by", "object": "Long lake"}
         ),
     )
-    store, fresh = made("store"), made("fresh")
+    store, fresh = store_of("store"), store_of("fresh")
     store.load(home, beside)
     assert names_of(store) == {"northwind vault", "Long lake", "Small mill", "Kept"}
     for name in ("one", "two", "three"):
@@ -209,7 +203,7 @@ def test_what_lists_of_statements_and_given_mentions_name_stays(made: Made, tmp_
     assert all(row.startswith("entity ") for row in differing) and len(differing) == 4
 
 
-def test_no_stored_text_is_read_for_names_again(
+def test_stored_texts_are_not_read_again(
     tmp_path: Path,
 ) -> None:
     names = Kinds()

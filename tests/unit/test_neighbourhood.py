@@ -29,10 +29,10 @@ def test_entities_are_capped_new_and_lead_somewhere(
     before: set[int],
     max_nodes: int,
 ) -> None:
-    kept = choose_entities(opened, links, rows, max_nodes, before)
-    assert len(kept) == len(set(kept)) <= most_entities(max_nodes)
-    assert list(kept[: len(opened)]) == opened[: most_entities(max_nodes)]
-    fresh = set(kept) - set(opened)
+    chosen = choose_entities(opened, links, rows, max_nodes, before)
+    assert len(chosen) == len(set(chosen)) <= most_entities(max_nodes)
+    assert list(chosen[: len(opened)]) == opened[: most_entities(max_nodes)]
+    fresh = set(chosen) - set(opened)
     assert not fresh & before
     shared = {row.entity for row in rows if row.chunks >= 2 or row.heads}
     assert fresh <= shared | {other for _, other in links}
@@ -52,9 +52,9 @@ def test_a_rare_early_mention_leads_and_what_relations_reach_comes_before() -> N
 def test_a_hub_s_neighbours_leave_room_for_what_is_mentioned() -> None:
     links = [(0, other) for other in range(100, 200)]
     rows = [Mentioned(other, place_weight(0), 2, False) for other in range(20)]
-    kept = choose_entities([9], links, rows, 60)
-    assert sum(key >= 100 for key in kept) == 10
-    assert {row.entity for row in rows} <= set(kept)
+    chosen = choose_entities([9], links, rows, 60)
+    assert sum(key >= 100 for key in chosen) == 10
+    assert {row.entity for row in rows} <= set(chosen)
 
 
 @given(
@@ -84,11 +84,11 @@ def test_a_layer_keeps_its_cap_and_leaves_nothing_out_while_there_is_room(
     choice = choose_near(starts, near, links, max_nodes)
     assert len(choice.entities) + len(choice.chunks) <= max(max_nodes, len(starts))
     assert choice.entities[: len(starts)] == tuple(starts)
-    found = {other for _, other in near}
+    reached = {other for _, other in near}
     around = {other for _, other in links} - set(starts)
-    assert set(choice.chunks) <= found
+    assert set(choice.chunks) <= reached
     # Nothing is left out while there is room: what found none fills up to the cap.
     room = max(0, max_nodes - len(starts))
     assert len(choice.chunks) + len(choice.entities) - len(starts) == min(
-        room, len(found) + len(around)
+        room, len(reached) + len(around)
     )

@@ -24,9 +24,9 @@ def test_it_solves_the_linear_system(
     start = np.array(restart)
     start = start / start.sum() if start.sum() > 0 else np.full(8, 1 / 8)
     weights = np.zeros((8, 8))
-    for one, two, weight in edges:
-        weights[one, two] += weight
-        weights[two, one] += weight
+    for head, tail, weight in edges:
+        weights[head, tail] += weight
+        weights[tail, head] += weight
     out = weights.sum(1, keepdims=True)
     steps = np.where(out > 0, weights / np.where(out > 0, out, 1), start[None, :])
     exact = np.linalg.solve(np.eye(8) - damping * steps.T, (1 - damping) * start)

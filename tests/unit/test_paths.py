@@ -25,8 +25,8 @@ def probability(
     out = {n: sum(w for a, b, w in edges if n in (a, b)) for n in range(6)}
     weight = {frozenset(edge[:2]): edge[2] for edge in edges}
     value = seeds.get(walk[0], 0.0) / sum(seeds.values())
-    for one, two in itertools.pairwise(walk):
-        value *= weight.get(frozenset((one, two)), 0.0) / max(1e-12, out[one])
+    for start, end in itertools.pairwise(walk):
+        value *= weight.get(frozenset((start, end)), 0.0) / max(1e-12, out[start])
     return value
 
 

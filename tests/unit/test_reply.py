@@ -30,7 +30,7 @@ from docstokg.domain.answer.reply import cleaned, cut, harmless, inert
         ("<reasoning>hm</reasoning>It opens at noon [1].", "It opens at noon [1]."),
         ("<reasoning>still thinking", ""),
         (
-            "<|channel|>analysis<|message|>hm<|end|><|channel|>final<|message|>At noon [1].<|return|>",
+            "<|channel|>analysis<|message|>hm<|channel|>final<|message|>At noon [1].<|return|>",
             "At noon [1].",
         ),
         ("<|channel|>analysis<|message|>hm", ""),

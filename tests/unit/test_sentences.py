@@ -31,6 +31,7 @@ def test_spans_cover_all_but_white_space(text: str) -> None:
         ("He was in ED. Two died.", ["He was in ED.", "Two died."]),
         ('"Yes!" she said. "No." He left.', ['"Yes!" she said.', '"No."', "He left."]),
         ("A is B.[1][2] C is D. [3] E is F.", ["A is B.[1][2]", "C is D. [3]", "E is F."]),
+        ("Updates\n-------\nRun it twice", ["Updates\n-------", "Run it twice"]),
         ("[2] says so. Yes.", ["[2] says so.", "Yes."]),
         ("It is \u201ca type.\u201d [1]. It is B.", ["It is \u201ca type.\u201d [1].", "It is B."]),
         ("Water boils at 100 \u00b0C. Ice melts.", ["Water boils at 100 \u00b0C.", "Ice melts."]),

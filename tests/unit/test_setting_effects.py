@@ -26,7 +26,7 @@ PLANNED = [
     ("allow_system_prompt", False, "synthesis.style_hint"), ("min_score", 0.6, "min_score"),
     ("kg_boost_enabled", False, "expansion.boost"), ("kg_boost_value", 0.5, "expansion.boost"),
     ("feature_verbosity_graph", False, "verbosity"), ("kg_2hop_enabled", 0, "expansion.two_hops"),
-    ("answer_min_probability", 0.4, "synthesis.min_probability"), ("repair", "drop", "repair"),
+    ("answer_min_probability", 0.5, "synthesis.min_probability"), ("repair", "drop", "repair"),
     ("default_timeout_s", 7.0, "budget_limits.timeout_s"), ("mmr", False, "retrieval.mmr"),
     ("max_timeout_s", 3.0, "budget_limits.timeout_s"), ("kg_enabled", False, "expansion.enabled"),
     ("verifier", "llm:m", "verifies"), ("fusion", "rrf", "retrieval.fusion"),
@@ -34,7 +34,8 @@ PLANNED = [
 ]  # fmt: skip
 MADE = [
     ("embed_provider", "none", Wiring.embedder), ("sparse", "none", Wiring.sparse_encoder),
-    ("names", "rule", Wiring.names), ("tables", ("cache=t",), Wiring.response_cache),
+    ("names", "rule", Wiring.names), ("reader", "none", Wiring.reader),
+    ("tables", ("cache=t",), Wiring.response_cache),
     ("tables", ("circuit=t",), Wiring.call_counter),
     ("ingest_machine_arn", "arn:aws:states:r:1:s", Wiring.load_runs),
     ("route_functions", ("check=arn:aws:lambda:r:1:f",), lambda made: made.route_function("check")),

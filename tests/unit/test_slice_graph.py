@@ -47,48 +47,48 @@ def graph(
     )
 
 
-def weight(found: SliceGraph, one: str, two: str) -> float:
-    ends = {found.node[one], found.node[two]}
-    return next(value for a, b, value in found.edges if {a, b} == ends)
+def weight(part: SliceGraph, start: str, end: str) -> float:
+    ends = {part.node[start], part.node[end]}
+    return next(value for a, b, value in part.edges if {a, b} == ends)
 
 
 @given(MANY, MANY)
-def test_a_rarer_entity_ties_more(one: int, other: int) -> None:
-    found = graph([("c", "a", False), ("c", "b", False)], {"a": (one, 0), "b": (other, 0)})
-    assert (weight(found, "c", "a") >= weight(found, "c", "b")) == (one <= other)
-    assert weight(found, "c", "a") == pytest.approx(math.log(1 + 10_000 / one))
+def test_a_rarer_entity_ties_more(rare: int, common: int) -> None:
+    part = graph([("c", "a", False), ("c", "b", False)], {"a": (rare, 0), "b": (common, 0)})
+    assert (weight(part, "c", "a") >= weight(part, "c", "b")) == (rare <= common)
+    assert weight(part, "c", "a") == pytest.approx(math.log(1 + 10_000 / rare))
 
 
 @given(MANY, MANY)
-def test_a_title_ties_more_than_a_mention_and_less_the_more_it_heads(few: int, more: int) -> None:
+def test_a_title_ties_more_than_a_mention_and_less_the_more_it_heads(few: int, many: int) -> None:
     def headed(heads: int) -> float:
         return weight(graph([("c", "a", True)], {"a": (1001, heads)}), "c", "a")
 
     mention = weight(graph([("c", "a", False)], {"a": (1001, 0)}), "c", "a")
     assert headed(1) == pytest.approx(mention * WEIGHTS.about)
-    assert headed(min(few, more)) >= headed(max(few, more)) >= mention
+    assert headed(min(few, many)) >= headed(max(few, many)) >= mention
 
 
 def test_a_relation_weighs_as_much_as_mentions_of_its_commoner_end() -> None:
-    found = graph([], {"a": (1, 0), "b": (100, 0)}, (("a", "b"),), Weights(relation=3.0))
-    assert weight(found, "a", "b") == pytest.approx(3 * math.log(101))
+    part = graph([], {"a": (1, 0), "b": (100, 0)}, (("a", "b"),), Weights(relation=3.0))
+    assert weight(part, "a", "b") == pytest.approx(3 * math.log(101))
 
 
 def test_the_chunk_about_what_a_chunk_mentions_beats_one_that_mentions_it_too() -> None:
-    found = graph(
+    part = graph(
         [("start", "a", False), ("article", "a", True), ("other", "a", False)], {"a": (3, 1)}
     )
-    scores = walk(found, restart(found, {}, [], {"start": 1.0}))
-    assert ranked_chunks(found, scores, {}) == ["article", "start", "other"]
+    scores = walk(part, restart(part, {}, [], {"start": 1.0}))
+    assert ranked_chunks(part, scores, {}) == ["article", "start", "other"]
 
 
 def test_a_clear_winner_keeps_its_place_and_a_flat_pool_leaves_it_to_the_graph() -> None:
     mentions = [("first", "x", True), ("second", "a", True), ("third", "b", False)]
-    found = graph(mentions, {"x": (1, 1), "a": (1, 1)})
+    part = graph(mentions, {"x": (1, 1), "a": (1, 1)})
 
     def first(pool: dict[str, float]) -> str:
-        scores = walk(found, restart(found, {"a": 1.0}, [], pool))
-        return ranked_chunks(found, scores, pool)[0]
+        scores = walk(part, restart(part, {"a": 1.0}, [], pool))
+        return ranked_chunks(part, scores, pool)[0]
 
     assert first({"first": 3.0, "second": 1.0, "third": 1.0}) == "first"
     assert first({"first": 2.0, "second": 1.95, "third": 1.9}) == "second"
@@ -96,17 +96,17 @@ def test_a_clear_winner_keeps_its_place_and_a_flat_pool_leaves_it_to_the_graph()
 
 @given(st.dictionaries(st.sampled_from("abc"), st.floats(0.1, 1.0), min_size=1))
 def test_seeds_and_pool_share_the_restart(named: dict[str, float]) -> None:
-    found = graph([("chunk", e, False) for e in "abc"], {})
-    start = restart(found, named, [], {"chunk": 0.7})
+    part = graph([("chunk", e, False) for e in "abc"], {})
+    start = restart(part, named, [], {"chunk": 0.7})
     assert float(start.sum()) == pytest.approx(1 + WEIGHTS.passages)
-    assert float(start[found.node["chunk"]]) == pytest.approx(WEIGHTS.passages)
+    assert float(start[part.node["chunk"]]) == pytest.approx(WEIGHTS.passages)
 
 
 def test_what_no_walk_reaches_stands_in_the_order_of_retrieval() -> None:
     part = graph([("c", "a", False)], {})
-    found = SliceGraph(GraphSlice(), ("x", "y", "z"))
-    scores = walk(found, restart(found, {}, [], {"z": 1.0}))
-    assert ranked_chunks(found, scores, {"x": 0.1, "y": 0.5, "z": 0.2}) == ["z", "y", "x"]
+    empty = SliceGraph(GraphSlice(), ("x", "y", "z"))
+    scores = walk(empty, restart(empty, {}, [], {"z": 1.0}))
+    assert ranked_chunks(empty, scores, {"x": 0.1, "y": 0.5, "z": 0.2}) == ["z", "y", "x"]
     assert part.led_on(["c"]) == part.led_on(["unknown"]) == part.led_on([]) == 0
 
 
@@ -121,18 +121,18 @@ def test_a_chunk_leads_on_by_mentioning_what_another_is_about() -> None:
 def test_what_only_the_chunks_about_it_mention_leads_nowhere() -> None:
     """A section's label ties the section's chunks alone: their order is the search's."""
     mentions = [("c", "label", True), ("d", "label", True), ("c", "a", False), ("e", "a", True)]
-    found = graph(mentions, {"label": (2, 2), "a": (2, 1)})
-    scores = walk(found, restart(found, {}, [], {"c": 1.0}))
-    assert scores[found.node["d"]] == 0 < scores[found.node["e"]]
+    part = graph(mentions, {"label": (2, 2), "a": (2, 1)})
+    scores = walk(part, restart(part, {}, [], {"c": 1.0}))
+    assert scores[part.node["d"]] == 0 < scores[part.node["e"]]
     quoted = graph(mentions, {"label": (3, 2), "a": (2, 1)})
     assert walk(quoted, restart(quoted, {}, [], {"c": 1.0}))[quoted.node["d"]] > 0
 
 
 def test_the_name_of_a_long_manual_is_a_weak_start() -> None:
-    found = graph([("c", "long", True), ("d", "page", True)], {"long": (200, 100), "page": (9, 4)})
+    part = graph([("c", "long", True), ("d", "page", True)], {"long": (200, 100), "page": (9, 4)})
 
     def share(named: dict[str, float]) -> float:
-        return float(restart(found, named, [], {"d": 1.0})[: len(found.entities)].sum())
+        return float(restart(part, named, [], {"d": 1.0})[: len(part.entities)].sum())
 
     assert share({"page": 1.0}) == pytest.approx(1.0)
     assert share({"long": 1.0}) == pytest.approx(WEIGHTS.about / 10)

@@ -44,8 +44,8 @@ class Hashed:
         )
 
     def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
-        said = zip(self.embed(texts, None), parts, strict=True)
-        return tuple((vector, bytes(len(spans) * self.dimension)) for vector, spans in said)
+        rows = zip(self.embed(texts, None), parts, strict=True)
+        return tuple((vector, bytes(len(spans) * self.dimension)) for vector, spans in rows)
 
 
 class Weighed:
@@ -117,10 +117,10 @@ class Place:
                 key = f"sources/{self.ns}/{path.relative_to(folder).as_posix()}"
                 self.objects.put(key, path.read_bytes())
 
-    def stages(self, run_id: str = RUN, **more: Any) -> Stages:
+    def stages(self, run_id: str = RUN, **fields: Any) -> Stages:
         prefix = f"sources/{self.ns}/"
         run = {"run_id": run_id, "namespace": self.ns, "bucket": "b", "prefix": prefix}
-        return Stages(self.wiring, {**run, **more})
+        return Stages(self.wiring, {**run, **fields})
 
     def load(self, folder: Path, **options: Any) -> LoadReport:
         wiring = self.wiring()
@@ -220,26 +220,24 @@ def lines(path: Path, rows: Sequence[dict[str, Any]]) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
-def test_the_stages_end_in_the_content_of_one_load(
-    place: Place, laptop: Place, tmp_path: Path
-) -> None:
+def test_stages_end_in_the_content_of_one_load(place: Place, laptop: Place, tmp_path: Path) -> None:
     folder = folder_of(tmp_path / "in")
     report = laptop.load(folder)
     place.upload(folder)
     assert run_stages(place.stages(), place.objects) == 0
     assert place.digest() == laptop.digest()
-    said = place.report()
-    reasons = {row["doc_id"]: row["reason"] for row in said["rejected"]}
+    run_report = place.report()
+    reasons = {row["doc_id"]: row["reason"] for row in run_report["rejected"]}
     assert reasons["poisoned.md"] == "NUL character in line 3"
-    assert said["notes"] == ["picture.png: no reader for .png, not read"]
+    assert run_report["notes"] == ["picture.png: no reader for .png, not read"]
     assert {"part0/report000.md", "passages_b.jsonl"} & reasons.keys() or "again.md" in reasons
     assert ".hidden.md" not in reasons and "questions.jsonl" not in reasons
-    assert said["rejected_count"] == report.rejected
-    assert said["chunks"] == report.chunks
+    assert run_report["rejected_count"] == report.rejected
+    assert run_report["chunks"] == report.chunks
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_killed_shuffled_and_repeated_they_end_in_the_same(
+def test_killed_shuffled_repeated_stages_end_equal(
     place: Place, laptop: Place, tmp_path: Path, seed: int
 ) -> None:
     folder = folder_of(tmp_path / "in", documents=60)
@@ -253,9 +251,7 @@ def test_killed_shuffled_and_repeated_they_end_in_the_same(
     assert place.digest() == laptop.digest()
 
 
-def test_a_run_that_ended_half_way_is_gone_on_with(
-    place: Place, laptop: Place, tmp_path: Path
-) -> None:
+def test_unfinished_run_is_resumed(place: Place, laptop: Place, tmp_path: Path) -> None:
     folder = folder_of(tmp_path / "in")
     laptop.load(folder)
     place.upload(folder)
@@ -297,12 +293,12 @@ def changed(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("kills", [0, 3])
-def test_what_is_gone_from_the_prefix_is_removed(
+def test_sync_removes_deleted_objects(
     place: Place, laptop: Place, tmp_path: Path, kills: int
 ) -> None:
     folder = folder_of(tmp_path / "in")
-    for one in (place, laptop):
-        one.load(folder) if one is laptop else one.upload(folder)
+    for target in (place, laptop):
+        target.load(folder) if target is laptop else target.upload(folder)
     run_stages(place.stages("first"), place.objects)
     changed(folder)
     laptop.load(folder, sync=True)
@@ -314,7 +310,7 @@ def test_what_is_gone_from_the_prefix_is_removed(
 
 
 @pytest.mark.parametrize("kills", [0, 3])
-def test_after_a_sync_nobody_is_named_whom_only_gone_texts_named(
+def test_sync_removes_names_of_deleted_texts(
     place: Place, laptop: Place, tmp_path: Path, kills: int
 ) -> None:
     chance = random.Random(kills)
@@ -333,7 +329,7 @@ def test_after_a_sync_nobody_is_named_whom_only_gone_texts_named(
 
 
 @pytest.mark.parametrize("stored", [True, False])
-def test_without_the_recogniser_stored_names_decide_and_missing_ones_cost_a_warning(
+def test_missing_recogniser_uses_stored_names_or_warns(
     place: Place, laptop: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stored: bool
 ) -> None:
     folder = folder_of(tmp_path / "in", documents=8)
@@ -348,11 +344,11 @@ def test_without_the_recogniser_stored_names_decide_and_missing_ones_cost_a_warn
     stages = place.stages(sync=True, max_removed=9)
     call = stages.call
 
-    def without(stage: str, *args: Any, **more: Any) -> dict[str, Any]:
+    def without(stage: str, *args: Any, **fields: Any) -> dict[str, Any]:
         monkeypatch.setattr(
             Capitals, "model", f"another in {stage}" if stage == "resolve" else NAMED
         )
-        return call(stage, *args, **more)
+        return call(stage, *args, **fields)
 
     monkeypatch.setattr(stages, "call", without)
     run_stages(stages, place.objects)
@@ -362,9 +358,7 @@ def test_without_the_recogniser_stored_names_decide_and_missing_ones_cost_a_warn
     assert not stored or place.digest() == laptop.digest()
 
 
-def test_many_are_removed_only_up_to_what_was_allowed(
-    place: Place, laptop: Place, tmp_path: Path
-) -> None:
+def test_removals_over_the_limit_are_kept_back(place: Place, laptop: Place, tmp_path: Path) -> None:
     folder = folder_of(tmp_path / "in", documents=12)
     laptop.load(folder)
     place.upload(folder)
@@ -378,11 +372,11 @@ def test_many_are_removed_only_up_to_what_was_allowed(
     laptop.load(folder, sync=True)
     assert place.digest() == laptop.digest() == whole
     run_stages(place.stages("third", sync=True, max_removed=5), place.objects)
-    laptop.load(folder, sync=True, agree=lambda gone: True)
+    laptop.load(folder, sync=True, agree=lambda doc_ids: True)
     assert place.digest() == laptop.digest() != whole
 
 
-def test_a_document_that_could_not_be_read_is_not_removed(place: Place, tmp_path: Path) -> None:
+def test_unreadable_document_is_not_removed(place: Place, tmp_path: Path) -> None:
     folder = folder_of(tmp_path / "in", documents=12)
     place.upload(folder)
     run_stages(place.stages("first"), place.objects)
@@ -401,7 +395,7 @@ def test_a_document_that_could_not_be_read_is_not_removed(place: Place, tmp_path
     assert place.digest() == before
 
 
-def test_rows_of_one_object_may_fill_many_shards(
+def test_object_spans_several_shards(
     place: Place, laptop: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_rows, "SHARD_BYTES", 1500)
@@ -415,13 +409,13 @@ def test_rows_of_one_object_may_fill_many_shards(
     assert place.digest() == laptop.digest()
 
 
-def test_runs_of_other_namespaces_are_not_refused_up_to_the_limit(tmp_path: Path) -> None:
+def test_runs_over_the_limit_are_refused(tmp_path: Path) -> None:
     source, places = folder_of(tmp_path / "in", documents=4), {}
     for ns in ("a", "b", "c"):
-        one = places[ns] = Place(tmp_path / "cloud", ns=ns)
-        one.settings = one.settings.model_copy(update={"load_concurrency": 2})
-        one.upload(source)
-        computed(one.stages(ns), one)
+        place = places[ns] = Place(tmp_path / "cloud", ns=ns)
+        place.settings = place.settings.model_copy(update={"load_concurrency": 2})
+        place.upload(source)
+        computed(place.stages(ns), place)
     places["a"].stages("a").call("resolve")
     places["b"].stages("b").call("resolve")
     for _ in range(2):  # a held lease is not counted against its own run
@@ -433,7 +427,7 @@ def test_runs_of_other_namespaces_are_not_refused_up_to_the_limit(tmp_path: Path
     places["c"].stages("c").call("resolve")
 
 
-def test_only_one_run_writes_at_a_time(place: Place, tmp_path: Path) -> None:
+def test_second_run_of_a_namespace_is_locked(place: Place, tmp_path: Path) -> None:
     place.upload(folder_of(tmp_path / "in", documents=4))
     first, second = place.stages("first"), place.stages("second")
     for stages in (first, second):

@@ -29,8 +29,8 @@ class Started:
         self.arguments[name] = arguments
 
     def find(self, name: str) -> LoadRun | None:
-        there = self.arguments.get(name)
-        return None if there is None else LoadRun(there, True, False)
+        arguments = self.arguments.get(name)
+        return None if arguments is None else LoadRun(arguments, True, False)
 
     def unfinished(self) -> Mapping[str, float]:
         return {}
@@ -47,9 +47,9 @@ def both(place: Place, laptop: Place, order: JobOrder) -> tuple[Any, Any]:
     done = run_job(order, stores_of(wiring))
     wiring.close()
     assert place.digest() == laptop.digest()
-    said = jobs.get(order.job_id)
-    assert said is not None
-    return said, done
+    job = jobs.get(order.job_id)
+    assert job is not None
+    return job, done
 
 
 def outcome(job: Any) -> tuple[Any, ...]:
@@ -57,7 +57,7 @@ def outcome(job: Any) -> tuple[Any, ...]:
     return job.state, job.loaded, job.removed, rejected, job.notes
 
 
-def test_what_is_sent_replaced_and_removed(tmp_path: Path) -> None:
+def test_uploads_are_added_replaced_and_removed(tmp_path: Path) -> None:
     place, laptop = Place(tmp_path / "cloud"), Place(tmp_path)
     html = base64.b64encode(PAGE.encode("latin-1")).decode()
     rows = b"<table><tr><th>" + b"x" * 2_000 + b"<th>b" + b"<tr><td>1<td>2" * 3_000

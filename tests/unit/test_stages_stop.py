@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from docstokg.errors import LoadError
-from docstokg.loading.resolve import relinking
 from docstokg.loading.run.task_time import KEPT_S
-from docstokg.loading.write import edges
+from docstokg.loading.write import closing, edges
 from tests.run_stages import Killed, Stages
 from tests.unit.test_stages import (
     Place,
@@ -56,8 +55,8 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, tuple[str, s
     earlier = tmp_path_factory.mktemp("earlier")
     for number in range(DOCUMENTS):
         (earlier / f"trier{number}.md").write_text(f"# Note {number}\n\nA mill wheel of Trier.\n")
-    for one in (laptop, place):
-        one.load(earlier, prefix="earlier/")
+    for target in (laptop, place):
+        target.load(earlier, prefix="earlier/")
     laptop.load(source)
     place.upload(source)
     run_whole(first, place)
@@ -106,7 +105,7 @@ def kills(folder: Path, into: Path, stage: str) -> Iterator[tuple[Stages, Place]
     raise AssertionError(f"{stage} writes more than {MOST} times")
 
 
-def test_a_book_killed_at_any_write_is_made_again(
+def test_resolve_killed_at_any_write_starts_again(
     before: tuple[Path, tuple[str, str, str]], tmp_path: Path
 ) -> None:
     folder, wanted = before
@@ -120,7 +119,7 @@ def test_a_book_killed_at_any_write_is_made_again(
     assert count > 5
 
 
-def test_a_close_killed_at_any_write_is_gone_on_with(
+def test_close_killed_at_any_write_resumes(
     before: tuple[Path, tuple[str, str, str]], resolved: Path, tmp_path: Path
 ) -> None:
     count = 0
@@ -132,7 +131,7 @@ def test_a_close_killed_at_any_write_is_gone_on_with(
 
 
 @pytest.mark.parametrize("twice", [False, True])
-def test_a_close_without_time_does_a_batch_and_says_where_it_stopped(
+def test_close_out_of_time_returns_its_position(
     before: tuple[Path, tuple[str, str, str]],
     resolved: Path,
     tmp_path: Path,
@@ -140,19 +139,19 @@ def test_a_close_without_time_does_a_batch_and_says_where_it_stopped(
     twice: bool,
 ) -> None:
     monkeypatch.setattr(edges, "ROW_BATCH", 1)
-    monkeypatch.setattr(relinking, "ROW_BATCH", 3)
+    monkeypatch.setattr(closing, "ROW_BATCH", 3)
     at_once, pieces = (copy(resolved, tmp_path / name) for name in ("whole", "pieces"))
     at_once.stages(RUN, sync=True).call("close")
     stages = pieces.stages(RUN, sync=True)
     stages.context = OVER
     steps, cursor = [], None
     for _ in range(MOST):
-        said = stages.call("close", cursor=cursor)
-        if twice and cursor is not None and not said["done"]:
-            assert stages.call("close", cursor=cursor) == said
-        if said["done"]:
+        reply = stages.call("close", cursor=cursor)
+        if twice and cursor is not None and not reply["done"]:
+            assert stages.call("close", cursor=cursor) == reply
+        if reply["done"]:
             break
-        cursor = said["cursor"]
+        cursor = reply["cursor"]
         steps.append(cursor["step"])
     assert list(dict.fromkeys(steps)) == STEPS
     assert len(steps) > 12
@@ -161,7 +160,7 @@ def test_a_close_without_time_does_a_batch_and_says_where_it_stopped(
     assert pieces.report(RUN)["relinked"] > 0
 
 
-def test_a_book_that_cannot_end_in_its_time_says_so_and_leaves_the_store_alone(
+def test_resolve_out_of_time_writes_nothing(
     before: tuple[Path, tuple[str, str, str]], tmp_path: Path
 ) -> None:
     place = copy(before[0], tmp_path)

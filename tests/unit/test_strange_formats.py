@@ -77,9 +77,9 @@ def test_word_boxes_notes_hyphens_and_symbols_are_read_and_hidden_text_is_noted(
         "The lid weighs 80 kg.",
         "Seen.",
         "Again shown.",
+        "Draft",
     ]
     assert sorted(outline.notes) == [
-        "headers or footers not read: 1",
         "hidden texts not read: 1",
         "symbols of a font not read: 1",
     ]

@@ -60,7 +60,7 @@ def stores() -> tuple[EmbeddedGraph, EmbeddedIndex]:
     graph.put_mentions(
         "default",
         {
-            number(name): [MentionRecord(uuid=number(name), entity=one) for one in ends]
+            number(name): [MentionRecord(uuid=number(name), entity=end) for end in ends]
             for name, ends in named.items()
         },
     )
@@ -98,9 +98,9 @@ def walked(
     embedder: WordVectors | None = None,
     scope: Scope = EVERYTHING,
     call: Call | None = None,
-    **more: Any,
+    **fields: Any,
 ) -> WalkResult:
-    asked: dict[str, Any] = {
+    request: dict[str, Any] = {
         "query": QUERY,
         "seeds": seeds,
         "direction": "both",
@@ -108,11 +108,11 @@ def walked(
         "soft_depth": 2,
         "max_nodes": 60,
         "frontier": Frontier(top_k=60, delta_threshold=2.0),
-        **more,
+        **fields,
     }
     return walk_graph(
         call or plans.call(scope=scope),
-        WalkRequest(**asked),
+        WalkRequest(**request),
         30.0,
         graph=both[0],
         index=both[1],
@@ -120,23 +120,23 @@ def walked(
     )
 
 
-def edges(found: WalkResult) -> set[tuple[str, str, str]]:
-    return {(edge.src, edge.type, edge.dst) for edge in found.view()[1]}
+def edges(result: WalkResult) -> set[tuple[str, str, str]]:
+    return {(edge.src, edge.type, edge.dst) for edge in result.view()[1]}
 
 
 def test_all_labels_and_edges_are_walked_with_paths_from_the_seed(
     both: tuple[EmbeddedGraph, EmbeddedIndex],
 ) -> None:
-    found = walked(both, "hp:1")
-    nodes, walked_edges = found.view()
+    result = walked(both, "hp:1")
+    nodes, walked_edges = result.view()
     assert {node.label for node in nodes} == {"Entity", "Chunk", "Document", "Topic"}
-    assert ("HP:2", "may_cause", "HP:1") in edges(found)
-    assert (number("a"), "MENTIONS", "HP:1") in edges(found)
-    assert ("doc:d1", "HAS_CHUNK", number("a")) in edges(found)
-    assert (number("a"), "HAS_TOPIC", "topic:neurology") in edges(found)
+    assert ("HP:2", "may_cause", "HP:1") in edges(result)
+    assert (number("a"), "MENTIONS", "HP:1") in edges(result)
+    assert ("doc:d1", "HAS_CHUNK", number("a")) in edges(result)
+    assert (number("a"), "HAS_TOPIC", "topic:neurology") in edges(result)
     assert all(edge.path[0] == "HP:1" and edge.path[-1] == edge.dst for edge in walked_edges)
-    assert found.depth_reached == 2
-    assert walked(both, "hp:1").view() == found.view()
+    assert result.depth_reached == 2
+    assert walked(both, "hp:1").view() == result.view()
 
 
 def test_direction_and_allow_lists(both: tuple[EmbeddedGraph, EmbeddedIndex]) -> None:
@@ -159,9 +159,9 @@ def test_direction_and_allow_lists(both: tuple[EmbeddedGraph, EmbeddedIndex]) ->
 
 
 def test_hubs_are_sampled_and_caps_hold(both: tuple[EmbeddedGraph, EmbeddedIndex]) -> None:
-    found = walked(both, "HP:1", max_depth=1)
-    assert sum(name.startswith("X:") for name in found.nodes) < 21
-    assert found.skipped > 0
+    result = walked(both, "HP:1", max_depth=1)
+    assert sum(name.startswith("X:") for name in result.nodes) < 21
+    assert result.skipped > 0
     few = walked(both, "HP:1", max_nodes=5)
     assert len(few.nodes) <= 5
 
@@ -206,17 +206,17 @@ def test_a_larger_depth_never_gives_fewer_nodes(
 def test_beyond_the_soft_depth_only_what_is_no_worse_is_expanded(
     both: tuple[EmbeddedGraph, EmbeddedIndex], soft: int
 ) -> None:
-    found = walked(both, "HP:1", "doc:d2", max_depth=5, soft_depth=soft, max_nodes=200)
+    result = walked(both, "HP:1", "doc:d2", max_depth=5, soft_depth=soft, max_nodes=200)
     further = walked(both, "HP:1", "doc:d2", max_depth=5, soft_depth=5, max_nodes=200)
     best: dict[int, float] = {}
-    for node in found.nodes.values():
+    for node in result.nodes.values():
         depth = len(node.path) - 1
         best[depth] = max(best.get(depth, -1.0), node.score)
-    for node in found.nodes.values():
+    for node in result.nodes.values():
         for depth, parent in list(enumerate(node.path))[soft:-1]:
-            assert found.nodes[parent].score >= best[depth - 1]
-    assert set(found.nodes) <= set(further.nodes)
-    assert (len(found.nodes) < len(further.nodes)) is (soft == 1)
+            assert result.nodes[parent].score >= best[depth - 1]
+    assert set(result.nodes) <= set(further.nodes)
+    assert (len(result.nodes) < len(further.nodes)) is (soft == 1)
 
 
 def test_vectors_that_a_load_stored_are_not_made_again() -> None:
@@ -231,13 +231,13 @@ def test_vectors_that_a_load_stored_are_not_made_again() -> None:
             return super().embed(texts, timeout_s)
 
     graph, index = stores.__wrapped__()  # not those that all tests read
-    (asked,) = WordVectors().embed([QUERY], None)
-    graph.put_entities([entity("HP:3", "Concrete", "Material", vector=asked)])
+    (vector,) = WordVectors().embed([QUERY], None)
+    graph.put_entities([entity("HP:3", "Concrete", "Material", vector=vector)])
     embedder = Counting()
-    found = walked((graph, index), "HP:1", embedder=embedder, max_depth=1, soft_depth=1)
+    result = walked((graph, index), "HP:1", embedder=embedder, max_depth=1, soft_depth=1)
     assert "Concrete" not in embedder.texts
     assert {QUERY, "Fever"} <= set(embedder.texts)
-    assert found.nodes["HP:3"].score > found.nodes["HP:2"].score
+    assert result.nodes["HP:3"].score > result.nodes["HP:2"].score
 
 
 def test_vectors_of_another_model_are_not_compared() -> None:
@@ -246,19 +246,19 @@ def test_vectors_of_another_model_are_not_compared() -> None:
 
     log: list[str] = []
     call = plans.call(log)
-    found = walked(stores(), "HP:1", embedder=Foreign(), call=call, max_depth=1, soft_depth=1)
+    result = walked(stores(), "HP:1", embedder=Foreign(), call=call, max_depth=1, soft_depth=1)
     assert call.degraded == ["embedding_unavailable"]
     (line,) = [json.loads(text) for text in log]
     assert (line["event"], line["request_id"]) == ("embed_failed", "r")
     assert "words" in line["error"]
-    assert found.embedding is None
-    assert found.nodes["X:1"].score > found.nodes["HP:3"].score, "scored by words"
+    assert result.embedding is None
+    assert result.nodes["X:1"].score > result.nodes["HP:3"].score, "scored by words"
 
 
 def test_documents_topics_and_chunks_are_seeds(both: tuple[EmbeddedGraph, EmbeddedIndex]) -> None:
-    found = walked(both, "doc:d1", "topic:roads", number("c"), "doc:none", "nothing", max_depth=1)
-    assert {"doc:d1", "topic:roads", number("c"), number("a"), number("b")} <= set(found.nodes)
-    assert found.unknown == ("doc:none", "nothing")
+    result = walked(both, "doc:d1", "topic:roads", number("c"), "doc:none", "nothing", max_depth=1)
+    assert {"doc:d1", "topic:roads", number("c"), number("a"), number("b")} <= set(result.nodes)
+    assert result.unknown == ("doc:none", "nothing")
 
 
 def test_closed_chunks_stay_closed(both: tuple[EmbeddedGraph, EmbeddedIndex]) -> None:
@@ -300,12 +300,12 @@ def ask(
     enabled: bool = True,
     log: list[str] | None = None,
 ) -> tuple[int, dict[str, Any], dict[str, str]]:
-    made = stores()
+    pair = stores()
     reply = traverse(
         envelope(body, "traverse", caller, "r-9"),
         begin=lambda request_id, scope: plans.call(log, request_id=request_id, scope=scope),
-        index=made[1],
-        walk=partial(walk_graph, graph=graph or made[0], index=made[1], embedder=WordVectors()),
+        index=pair[1],
+        walk=partial(walk_graph, graph=graph or pair[0], index=pair[1], embedder=WordVectors()),
         budget=budget or CallBudget(100),
         enabled=enabled,
     )
@@ -336,22 +336,22 @@ def test_a_relation_that_nothing_has_is_a_warning_that_lists_the_others() -> Non
 
 
 def test_pages_follow_each_other_and_foreign_cursors_are_refused() -> None:
-    asked = {"seed_ids": ["HP:1"], "query": QUERY, "max_nodes": 4}
+    request = {"seed_ids": ["HP:1"], "query": QUERY, "max_nodes": 4}
     seen: list[str] = []
     cursor = None
     while True:
-        status, body, _ = ask({**asked, "cursor": cursor} if cursor else asked)
+        status, body, _ = ask({**request, "cursor": cursor} if cursor else request)
         assert status == 200
         assert len(body["nodes"]) <= 4
         seen += [node["id"] for node in body["nodes"]]
         cursor = body["cursor"]
         if cursor is None:
             break
-    whole = ask({**asked, "max_nodes": 200})[1]["nodes"]
+    whole = ask({**request, "max_nodes": 200})[1]["nodes"]
     assert seen == [node["id"] for node in whole]
-    _, first, _ = ask(asked)
+    _, first, _ = ask(request)
     for foreign in (first["cursor"], "AAAA", "not base64!", "bnVsbA"):
-        status, body, _ = ask({**asked, "query": "something else", "cursor": foreign})
+        status, body, _ = ask({**request, "query": "something else", "cursor": foreign})
         assert status == 400
         assert body["errors"][0]["path"] == "$.cursor"
 
@@ -409,12 +409,12 @@ def test_a_budget_holds_across_processes_while_the_table_answers() -> None:
     lines: list[str] = []
     counter = Counter()
     telemetry = plans.logging(lines)
-    here, there = (CallBudget(2, counter, telemetry) for _ in range(2))
-    assert [here.spend("o'neil", 60.0, "r"), there.spend("o'neil", 61.0, "r")] == [0.0, 0.0]
-    assert here.spend("o'neil", 75.0, "r") == pytest.approx(45.0)
-    assert there.spend("o'neil", 76.0, "r") == pytest.approx(44.0)
-    assert there.spend("somebody else", 76.0, "r") == 0.0
-    assert here.spend("o'neil", 125.0, "r") == 0.0
+    first, second = (CallBudget(2, counter, telemetry) for _ in range(2))
+    assert [first.spend("o'neil", 60.0, "r"), second.spend("o'neil", 61.0, "r")] == [0.0, 0.0]
+    assert first.spend("o'neil", 75.0, "r") == pytest.approx(45.0)
+    assert second.spend("o'neil", 76.0, "r") == pytest.approx(44.0)
+    assert second.spend("somebody else", 76.0, "r") == 0.0
+    assert first.spend("o'neil", 125.0, "r") == 0.0
     assert not any("neil" in key for key in counter.taken)
     counter.down = True
     assert CallBudget(2, counter, telemetry).spend("o'neil", 130.0, "r") == 0.0

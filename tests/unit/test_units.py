@@ -41,6 +41,11 @@ def test_a_row_is_read_with_the_names_of_its_columns() -> None:
     assert shown(PLAIN_TABLE) == ["Norway: Meals: 56 euros", "Spain: Meals: 32 euros"]
 
 
+def test_struck_out_text_is_not_quoted() -> None:
+    text = "The sail is ~~70~~ 85 euros. The boat is <del>9</del> 8 euros.\n\n~~It was 7 euros.~~\n"
+    assert shown(text) == ["The sail is 85 euros.", "The boat is 8 euros."]
+
+
 def test_a_record_is_one_row() -> None:
     assert shown(RECORD) == ["part: S-1; shelf: B12; supplier: Nordpak"]
 

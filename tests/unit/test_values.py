@@ -33,6 +33,11 @@ EQUAL = [
     ("number in words", "25 members", "twenty-five members"),
     ("German number in words", "3 months", "drei Monate"),
     ("ordinal", "the 3rd row", "the third row"),
+    ("power", "1,000,000 cells", "10^6 cells"),
+    ("Unicode power", "1,000,000 cells", "10\u2076 cells"),
+    ("power of Markdown", "1,000,000 cells", "10<sup>6</sup> cells"),
+    ("power of reStructuredText", "1,000,000 cells", "10\\ :sup:`6` cells"),
+    ("scientific notation", "0.0025 l", "2.5 \u00d7 10^-3 l"),
 ]
 
 DIFFERENT = [
@@ -42,6 +47,7 @@ DIFFERENT = [
     ("unit of another dimension", "2 km", "2000 kg"),
     ("scale", "3.5 million dollars", "$3,500"),
     ("verb that is a month", "in May", "it may take longer"),
+    ("power without its sign", "106 cells", "10\u2076 cells"),
     ("part of a name", "53 patients", "p53 is a protein"),
 ]
 

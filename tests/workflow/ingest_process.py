@@ -59,9 +59,9 @@ def run_machine(place: Place, run_id: str, death: tuple[str, ...] = ()) -> Execu
 
 def place_in(folder: Path, ns: str = NS) -> Place:
     """Find the stores and the bucket."""
-    said = folder / "settings.json"
-    known = Settings.model_validate_json(said.read_text()) if said.is_file() else None
-    return Place(folder, known, ns)
+    file = folder / "settings.json"
+    settings = Settings.model_validate_json(file.read_text()) if file.is_file() else None
+    return Place(folder, settings, ns)
 
 
 if __name__ == "__main__":

@@ -29,15 +29,15 @@ EDGE = ("MONDO:0100135", "has_phenotype", "HP:0001250")
 def wiring(
     small_store: Path, settings_for: Callable[..., Any], models: dict[str, Any]
 ) -> Iterator[Wiring]:
-    made = Wiring(settings_for(small_store), made=models)
-    yield made
-    made.close()
+    wired = Wiring(settings_for(small_store), made=models)
+    yield wired
+    wired.close()
 
 
 def stepped(wiring: Wiring, query: str) -> dict[str, Any]:
     """What each step up to grounding says of a question."""
-    made = validate.build(wiring)({"envelope": event({"query": query, "top_k": 5})}, None)
-    state = {"plan": made["plan"], "scope": made["scope"]}
+    validated = validate.build(wiring)({"envelope": event({"query": query, "top_k": 5})}, None)
+    state = {"plan": validated["plan"], "scope": validated["scope"]}
     state["retrieval"] = retrieve.build(wiring)(state, None)
     state["expansion"] = expand.build(wiring)({"mode": "expand", **state}, None)
     return {**state, "grounded": ground.build(wiring)(state, None)}
@@ -61,15 +61,15 @@ def test_an_evidence_object_survives_every_step(wiring: Wiring) -> None:
     assert (edge.evidence.chunk_id, edge.evidence.start, edge.evidence.end) == ("dravet", 45, 86)
 
     response = json.loads(reply["body"])
-    shown = next(c for c in response["citations"] if c["uuid"] == item.uuid)
-    assert shown["kg_evidence"]["match_type"] == "related_via"
-    assert shown["kg_evidence"]["related_to"] == "Dravet syndrome"
-    assert shown["kg_evidence"]["entity_id"] == "HP:0001250"
-    assert shown["kg_evidence"]["path"][0]["evidence"] == {
+    cited = next(c for c in response["citations"] if c["uuid"] == item.uuid)
+    assert cited["kg_evidence"]["match_type"] == "related_via"
+    assert cited["kg_evidence"]["related_to"] == "Dravet syndrome"
+    assert cited["kg_evidence"]["entity_id"] == "HP:0001250"
+    assert cited["kg_evidence"]["path"][0]["evidence"] == {
         "uuid": edge.evidence.uuid, "chunk_id": "dravet", "start": 45, "end": 86,
     }  # fmt: skip
-    assert shown["kg_path"] == ["MONDO:0100135", "HP:0001250"]
-    assert "Seizure" in shown["concepts_mentioned"]
+    assert cited["kg_path"] == ["MONDO:0100135", "HP:0001250"]
+    assert "Seizure" in cited["concepts_mentioned"]
 
     blocks = [Block.model_validate(block) for block in grounded["blocks"]]
     block = next(block for block in blocks if block.uuid == item.uuid)
@@ -91,6 +91,16 @@ def test_verbosity_graph_shows_the_neighbourhood(small_client: Any) -> None:
     assert {edge["type"] for edge in few["edges"]} <= {"MENTIONS"}
 
 
+@pytest.mark.parametrize("relation", [EDGE[1], "RELATED_TO"])
+def test_a_view_of_one_relation_has_its_edges(small_client: Any, relation: str) -> None:
+    limits = {"graph": {"rel_whitelist": [relation]}}
+    body = {"query": QUESTION, "verbosity": "graph", "limits": limits}
+    answer = small_client.post("/v1/answer", json=body).json()
+    edges = {(edge["src"], edge["type"], edge["dst"]) for edge in answer["graph"]["edges"]}
+    assert EDGE in edges
+    assert not [warning for warning in answer["warnings"] if "not found near" in warning]
+
+
 def test_a_graph_view_over_the_budget_is_refused_and_other_questions_are_not(
     small_store: Path, client_for: Callable[..., Any]
 ) -> None:
@@ -110,8 +120,8 @@ DISEASES = 30
 @pytest.fixture(scope="module")
 def clinic(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> Path:
     """One disease that its only chunk calls by its preferred name, among thirty others."""
-    said = "Disorder number {} is treated with rest and remedy number {}."
-    chunks = [passage(f"c{i}", "", said.format(i, i * 7)) for i in range(DISEASES)]
+    sentence = "Disorder number {} is treated with rest and remedy number {}."
+    chunks = [passage(f"c{i}", "", sentence.format(i, i * 7)) for i in range(DISEASES)]
     chunks.append(passage("z", "Sheet 31", "Zorbium syndrome responds to quinine."))
     names = {"name": "Zorbium syndrome", "synonyms": ["Kappler disease", "ZS-4"]}
     corpus = {"chunks.jsonl": chunks, "entities.jsonl": [{"id": "D:1", "type": "Disease", **names}]}
@@ -180,17 +190,17 @@ def test_a_search_gives_no_more_than_top_k_unless_told_and_counts_what_the_graph
     small_client: Any,
 ) -> None:
 
-    def search(**more: Any) -> dict[str, Any]:
-        return dict(small_client.post("/v1/search", json={"query": QUESTION, **more}).json())
+    def search(**fields: Any) -> dict[str, Any]:
+        return dict(small_client.post("/v1/search", json={"query": QUESTION, **fields}).json())
 
     assert len(search(top_k=2)["citations"]) == 2
-    more = search(top_k=2, budget={"max_chunks": 20})
-    assert len(more["citations"]) > 2
-    for found in (more, search(top_k=2)):
-        brought = [c for c in found["citations"] if c["source"] == "kg_expansion"]
-        diagnostics = found["diagnostics"]
-        assert diagnostics["kg_stats"]["chunks_added"] == len(brought)
-        unseen = [c["uuid"] for c in brought if not c["channels"]]
+    wider = search(top_k=2, budget={"max_chunks": 20})
+    assert len(wider["citations"]) > 2
+    for response in (wider, search(top_k=2)):
+        added = [c for c in response["citations"] if c["source"] == "kg_expansion"]
+        diagnostics = response["diagnostics"]
+        assert diagnostics["kg_stats"]["chunks_added"] == len(added)
+        unseen = [c["uuid"] for c in added if not c["channels"]]
         assert diagnostics["graph_gain"]["added"] == unseen
     off = search(kg_expansion={"enabled": False})["diagnostics"]["graph_gain"]
     assert (off["skipped"], off["added"]) == ("disabled", [])
@@ -207,12 +217,15 @@ def test_what_is_lost_is_said_without_diagnostics(
 
 
 def test_an_agent_reads_relations_in_their_direction(small_client: Any) -> None:
-    found = small_client.post("/v1/search", json={"query": QUESTION}).json()
-    ranks = {one["doc_id"]: one["rank"] for one in found["citations"]}
-    reasons = {one["doc_id"]: one["why"] for one in compact_search(found, {})["citations"]}
+    response = small_client.post("/v1/search", json={"query": QUESTION}).json()
+    ranks = {citation["doc_id"]: citation["rank"] for citation in response["citations"]}
+    reasons = {
+        citation["doc_id"]: citation["why"]
+        for citation in compact_search(response, {})["citations"]
+    }
     fact = f"Dravet syndrome -has_phenotype-> Seizure (stated in [{ranks['d-dravet']}])"
     assert fact in reasons["d-seizure"]
-    alone = [one for one in found["citations"] if one["doc_id"] == "d-seizure"]
+    alone = [citation for citation in response["citations"] if citation["doc_id"] == "d-seizure"]
     assert graph_facts(alone[0], {}) == ["Dravet syndrome -has_phenotype-> Seizure"]
 
 
@@ -221,16 +234,16 @@ def test_the_model_reads_relations_with_their_type(wiring: Wiring) -> None:
     texts = [block_text(Block.model_validate(block)) for block in grounded["blocks"]]
     direct = next(text for text in texts if "Seizure (Phenotype) - direct mention" in text)
     related = next(line for line in direct.splitlines() if "Related:" in line)
-    stated = next(
-        block["rank"] for block in grounded["blocks"] if "Dravet" in block["document_name"]
-    )
-    assert f"Dravet syndrome -has_phenotype-> Seizure (stated in [{stated}])" in related
+    edge = next(block["rank"] for block in grounded["blocks"] if "Dravet" in block["document_name"])
+    assert f"Dravet syndrome -has_phenotype-> Seizure (stated in [{edge}])" in related
 
 
 def test_a_walk_without_a_question_follows_the_weights_of_edges(small_client: Any) -> None:
-    found = small_client.post("/v1/traverse", json={"seed_ids": ["MONDO:0100135"], "max_depth": 1})
-    assert found.status_code == 200
-    body = found.json()
+    response = small_client.post(
+        "/v1/traverse", json={"seed_ids": ["MONDO:0100135"], "max_depth": 1}
+    )
+    assert response.status_code == 200
+    body = response.json()
     assert EDGE in {(edge["src"], edge["type"], edge["dst"]) for edge in body["edges"]}
     assert body["explain"]["scoring"]["formula"].startswith("weight of the heaviest relation")
     assert body["explain"]["scoring"]["embedding"] is None
@@ -247,12 +260,14 @@ def test_the_cursor_of_a_view_goes_on_where_the_view_ended(small_client: Any) ->
     cursor = view["budget"]["cursor"]
     assert cursor is not None
     assert (whole["budget"]["cursor"] is None) == (whole["budget"]["skipped"] == 0)
-    rest = small_client.post("/v1/traverse", json={"namespace": "default", "cursor": cursor}).json()
-    shown = {node["id"] for node in view["nodes"]}
-    further = {node["id"] for node in rest["nodes"]}
+    second_page = small_client.post(
+        "/v1/traverse", json={"namespace": "default", "cursor": cursor}
+    ).json()
+    node_ids = {node["id"] for node in view["nodes"]}
+    further = {node["id"] for node in second_page["nodes"]}
     assert further
-    assert not further & shown
-    assert {node["id"] for node in whole["nodes"]} <= further | shown
+    assert not further & node_ids
+    assert {node["id"] for node in whole["nodes"]} <= further | node_ids
     for forged in ("view.", "view.e30", cursor[:-9]):
         wrong = small_client.post("/v1/traverse", json={"cursor": forged})
         assert wrong.status_code == 400

@@ -110,11 +110,11 @@ class Stages:
         return {"done": True} if payload["failed"] else self._rounds(payload)
 
 
-def ran(stages: Stages, **more: Any) -> Execution:
+def ran(stages: Stages, **fields: Any) -> Execution:
     namespace, run_id = "ns", "run-1"
     run = {
         **{"run_id": run_id, "namespace": namespace, "bucket": BUCKET, "sync": False},
-        **{"max_removed": 0, "remove": [], "prefix": f"sources/{namespace}/", **more},
+        **{"max_removed": 0, "remove": [], "prefix": f"sources/{namespace}/", **fields},
     }
     return run_ingest(stages.table(), stages.bucket, run)
 

@@ -46,11 +46,11 @@ print("SUCCEEDED")
 
 def sources(folder: Path) -> dict[str, Path]:
     """Folders with the same ids and other texts: a leak is a wrong text."""
-    made = {name: folder_of(folder / f"in-{name}", 40) for name in NAMES}
-    for name, source in made.items():
+    folders = {name: folder_of(folder / f"in-{name}", 40) for name in NAMES}
+    for name, source in folders.items():
         for path in source.rglob("report*.md"):
             path.write_text(f"{path.read_text()}\nOnly {name.title()} of Secretburgh reads this.\n")
-    return made
+    return folders
 
 
 def begun(program: str, *arguments: str) -> "subprocess.Popen[str]":
@@ -77,63 +77,69 @@ def every_text(settings: Settings, name: str) -> str:
     try:
         index = wiring.search_index()
         uuids = [chunk.uuid for chunk, _ in wiring.index_writer().stored_chunks(name)]
-        found = index.get(uuids, Scope(namespace=name), 60.0).chunks
-        assert len(found) == len(uuids) > 40
+        chunks = index.get(uuids, Scope(namespace=name), 60.0).chunks
+        assert len(chunks) == len(uuids) > 40
         others = Scope(namespace=next(other for other in NAMES if other != name))
         assert not index.get(uuids, others, 60.0).chunks
-        return json.dumps([chunk.text for chunk in found.values()])
+        return json.dumps([chunk.text for chunk in chunks.values()])
     finally:
         wiring.close()
 
 
-def is_as_if_alone(places: dict[str, Place], tmp_path: Path, given: dict[str, Path]) -> None:
+def is_as_if_alone(
+    places: dict[str, Place], tmp_path: Path, folders_by_name: dict[str, Path]
+) -> None:
     for name, place in places.items():
-        assert place.digest() == alone(tmp_path / f"alone-{name}", name, given[name]), name
+        assert place.digest() == alone(tmp_path / f"alone-{name}", name, folders_by_name[name]), (
+            name
+        )
         text = every_text(place.settings, name)
         assert f"Only {name.title()}" in text
         assert not [other for other in NAMES if other != name and f"Only {other.title()}" in text]
 
 
-def test_two_loads_on_a_laptop_end_in_what_each_makes_alone(tmp_path: Path) -> None:
-    given, folder = sources(tmp_path), tmp_path / "both"
+def test_two_laptop_loads_equal_separate_loads(tmp_path: Path) -> None:
+    folders_by_name, folder = sources(tmp_path), tmp_path / "both"
     folder.mkdir()
     places = {name: Place(folder, ns=name) for name in NAMES}
-    loads = [begun(LAPTOP, str(folder), name, str(given[name])) for name in NAMES]
+    loads = [begun(LAPTOP, str(folder), name, str(folders_by_name[name])) for name in NAMES]
     for load in loads:
         succeeds(load)
-    is_as_if_alone(places, tmp_path, given)
+    is_as_if_alone(places, tmp_path, folders_by_name)
 
 
-def test_a_load_that_stays_open_on_a_laptop_delays_its_own_namespace_alone(tmp_path: Path) -> None:
-    given, folder = sources(tmp_path), tmp_path / "both"
+def test_open_load_delays_only_its_namespace(tmp_path: Path) -> None:
+    folders_by_name, folder = sources(tmp_path), tmp_path / "both"
     folder.mkdir()
     store = folder / "store.sqlite"
-    held = LoadLock(store, "anna")
-    held.acquire(0)
-    waits = begun(LAPTOP, str(folder), "anna", str(given["anna"]))
+    lock = LoadLock(store, "anna")
+    lock.acquire(0)
+    waits = begun(LAPTOP, str(folder), "anna", str(folders_by_name["anna"]))
     try:
-        succeeds(begun(LAPTOP, str(folder), "bert", str(given["bert"])))
+        succeeds(begun(LAPTOP, str(folder), "bert", str(folders_by_name["bert"])))
         assert waits.poll() is None
-        assert "anna" not in written(store)
+        assert "anna" not in stored_namespaces(store)
     finally:
-        held.release()
+        lock.release()
     succeeds(waits)
-    assert written(store) == {"anna", "bert"}
+    assert stored_namespaces(store) == {"anna", "bert"}
 
 
-def written(store: Path) -> set[str]:
+def stored_namespaces(store: Path) -> set[str]:
     with closing(sqlite3.connect(store)) as db:
         return {row[0] for row in db.execute("SELECT DISTINCT namespace FROM graph_chunks")}
 
 
-def test_each_of_two_loads_commits_while_the_other_runs(tmp_path: Path) -> None:
+def test_concurrent_loads_commit_alternately(tmp_path: Path) -> None:
     """The longest time in which a growing namespace gained nothing while both were loading."""
     folder = tmp_path / "both"
     folder.mkdir()
     store = folder / "store.sqlite"
-    given = {name: folder_of(tmp_path / f"in-{name}", 200) for name in NAMES}
+    folders_by_name = {name: folder_of(tmp_path / f"in-{name}", 200) for name in NAMES}
     both = str(folder)
-    loads = {name: begun(LAPTOP, both, name, str(given[name]), "on-call") for name in NAMES}
+    loads = {
+        name: begun(LAPTOP, both, name, str(folders_by_name[name]), "on-call") for name in NAMES
+    }
     for load in loads.values():
         assert load.stdout.readline() == "READY\n"
     for load in loads.values():
@@ -165,7 +171,7 @@ def rows(store: Path) -> dict[str, int]:
         return {}
 
 
-def test_the_second_of_two_first_loads_keeps_the_encoder_of_the_first(tmp_path: Path) -> None:
+def test_second_first_load_keeps_the_encoder(tmp_path: Path) -> None:
     first, second = (SqliteIndexWriter(tmp_path / "store.sqlite") for _ in range(2))
     first.open_load("one", "model-a", 8, None, "anna")
     second.open_load("two", "model-b", 4, None, "bert")
@@ -176,37 +182,37 @@ def test_the_second_of_two_first_loads_keeps_the_encoder_of_the_first(tmp_path: 
     assert (notes["embedding_model"], notes["space/bert"]) == ("model-a", "4 model-b")
 
 
-def test_two_runs_of_the_machine_end_in_what_each_makes_alone(tmp_path: Path) -> None:
-    given, folder = sources(tmp_path), tmp_path / "both"
+def test_two_machine_runs_equal_separate_runs(tmp_path: Path) -> None:
+    folders_by_name, folder = sources(tmp_path), tmp_path / "both"
     folder.mkdir()
-    machine_runs(tmp_path, folder, given, None)
+    machine_runs(tmp_path, folder, folders_by_name, None)
 
 
 @pytest.fixture
 def real(tmp_path: Path) -> Iterator[Settings]:
     folder = tmp_path / "real"
     folder.mkdir()
-    with both_stores(ingest_url=f"file://{folder / 'bucket'}") as made:
-        (folder / "settings.json").write_text(made.model_dump_json())
-        yield made
+    with both_stores(ingest_url=f"file://{folder / 'bucket'}") as settings:
+        (folder / "settings.json").write_text(settings.model_dump_json())
+        yield settings
 
 
 @pytest.mark.services
 @SERVICES[1]
 @SERVICES[2]
-def test_two_runs_of_the_machine_into_real_stores(real: Settings, tmp_path: Path) -> None:
+def test_two_machine_runs_into_real_stores(real: Settings, tmp_path: Path) -> None:
     machine_runs(tmp_path, tmp_path / "real", sources(tmp_path), real)
 
 
 def machine_runs(
-    tmp_path: Path, folder: Path, given: dict[str, Path], settings: Settings | None
+    tmp_path: Path, folder: Path, folders_by_name: dict[str, Path], settings: Settings | None
 ) -> None:
     places = {name: Place(folder, settings, ns=name) for name in NAMES}
     for name, place in places.items():
-        place.upload(given[name])
+        place.upload(folders_by_name[name])
     for run in [begun(CLOUD, str(folder), name) for name in NAMES]:
         succeeds(run)
-    is_as_if_alone(places, tmp_path, given)
+    is_as_if_alone(places, tmp_path, folders_by_name)
     wiring = Wiring(places["anna"].settings)
     stores = wiring.index_writer(), wiring.graph_writer(), wiring.register()
     assert len({digests(*stores, [name]) for name in NAMES}) == 2

@@ -59,17 +59,17 @@ class Runs:
         return {}
 
 
-def order(job: str, *documents: PostedDocument, **more: Any) -> JobOrder:
+def order(job: str, *documents: PostedDocument, **fields: Any) -> JobOrder:
     kind = "load" if documents else "delete"
-    own = {"job_id": job, "kind": kind, "caller": LOADER, "namespace": "default"}
-    return JobOrder.model_validate({**own, "documents": documents, **more})
+    usual = {"job_id": job, "kind": kind, "caller": LOADER, "namespace": "default"}
+    return JobOrder.model_validate({**usual, "documents": documents, **fields})
 
 
-def sent(place: Place, one: JobOrder, **how: Any) -> Runs:
+def sent(place: Place, upload: JobOrder, **how: Any) -> Runs:
     runs = Runs(place, **how)
     jobs = BucketJobs(place.objects, runs, "b")
-    assert jobs.add(one)
-    job = jobs.get(one.job_id)
+    assert jobs.add(upload)
+    job = jobs.get(upload.job_id)
     assert runs.ended is not None and job is not None
     assert job.state == "done", (runs.ended.error, runs.ended.cause)
     return runs
@@ -78,9 +78,12 @@ def sent(place: Place, one: JobOrder, **how: Any) -> Runs:
 def three(place: Place, **how: Any) -> list[Runs]:
     """A document, two more of which one is unreadable, and a removal."""
     first = PostedDocument(doc_id="a.md", text=document(1))
-    more = (PostedDocument(doc_id="b.md", text=document(2)), PostedDocument(doc_id="c", text="\0"))
-    orders = (order("one", first), order("two", *more), order("three", doc_id="a.md"))
-    return [sent(place, one, **how) for one in orders]
+    others = (
+        PostedDocument(doc_id="b.md", text=document(2)),
+        PostedDocument(doc_id="c", text="\0"),
+    )
+    orders = (order("one", first), order("two", *others), order("three", doc_id="a.md"))
+    return [sent(place, upload, **how) for upload in orders]
 
 
 def test_an_upload_takes_a_third_of_the_transitions(tmp_path: Path) -> None:
@@ -96,8 +99,8 @@ def test_an_upload_takes_a_third_of_the_transitions(tmp_path: Path) -> None:
         reports = [json.loads(p.objects.get(f"runs/{run_id}/report.json")) for p in (few, maps)]
         assert reports[0] == reports[1]
     assert [row["doc_id"] for row in few.report("two")["rejected"]] == ["c"]
-    left = [entry.key for place in (few, maps) for entry in place.objects.list("inbox/")]
-    assert left == [f"inbox/default/two/{name}" for name in ("b.md", "b.md")]
+    inbox = [entry.key for place in (few, maps) for entry in place.objects.list("inbox/")]
+    assert inbox == [f"inbox/default/two/{name}" for name in ("b.md", "b.md")]
 
 
 @pytest.mark.parametrize("error", ["Runtime.ExitError", "Lambda.TooManyRequestsException"])
@@ -111,8 +114,8 @@ def test_what_fails_once_is_done_by_the_maps(tmp_path: Path, function: str, erro
             failed.append(name)
             raise type(error, (Exception,), {})("once")
 
-    one = order("one", PostedDocument(doc_id="a.md", text=document(1)))
-    run, other = sent(few, one, fault=fault), sent(maps, one, small=False)
+    upload = order("one", PostedDocument(doc_id="a.md", text=document(1)))
+    run, other = sent(few, upload, fault=fault), sent(maps, upload, small=False)
     assert failed
     assert few.digest() == maps.digest()
     assert run.ended is not None and other.ended is not None
@@ -145,11 +148,11 @@ def test_a_run_that_needs_more_than_a_task_goes_on_where_others_do(
     few, maps = Place(tmp_path / "few"), Place(tmp_path / "maps")
     over = iter([True])
     monkeypatch.setattr("docstokg.loading.run.stages._finish", _once_unfinished(over), raising=True)
-    one = order("one", PostedDocument(doc_id="a.md", text=document(1)))
-    run = sent(few, one)
+    upload = order("one", PostedDocument(doc_id="a.md", text=document(1)))
+    run = sent(few, upload)
     assert run.ended is not None
     assert run.ended.states[-3:] == ("Close", "Closed?", "Loaded")
-    sent(maps, one, small=False)
+    sent(maps, upload, small=False)
     assert few.digest() == maps.digest()
 
 
@@ -177,14 +180,14 @@ def _once_unfinished(over: Any) -> Callable[..., Any]:
     ],
 )
 def test_larger_uploads_go_by_the_maps(tmp_path: Path, documents: list[int], small: bool) -> None:
-    given: dict[str, Any] = {}
+    arguments_sent: dict[str, Any] = {}
 
     class Begun(Runs):
         def start(self, name: str, arguments: Mapping[str, Any]) -> None:
-            given.update(arguments)
+            arguments_sent.update(arguments)
 
     place = Place(tmp_path)
     sizes = enumerate(documents)
     posted = [PostedDocument(doc_id=f"{n}.md", text="x" * size) for n, size in sizes]
     assert BucketJobs(place.objects, Begun(place), "b").add(order("one", *posted))
-    assert given["small"] is small
+    assert arguments_sent["small"] is small

@@ -17,17 +17,17 @@ SNAPSHOT = "snapshot"
 def build(wiring: Wiring) -> Handler:
     """Return the handler."""
     objects, stores, resolvers = wiring.object_store(), stores_of(wiring), ResolverCache()
-    most = wiring.settings.load_concurrency
+    max_loads = wiring.settings.load_concurrency
 
     def handler(event: Json, context: object) -> Json:
         if event.get("job") == SNAPSHOT:
-            kept = wiring.snapshots().keep_daily(time.time())
-            wiring.telemetry.count("index_snapshot_age_days", kept["age_days"])
-            return kept
-        task, left = IngestTask.model_validate(event), TaskTime.of(context)
+            snapshots = wiring.snapshots().keep_daily(time.time())
+            wiring.telemetry.count("index_snapshot_age_days", snapshots["age_days"])
+            return snapshots
+        task, time_left = IngestTask.model_validate(event), TaskTime.of(context)
         if task.stage == "store":
-            return store(task, objects, stores, resolvers, left, most)
-        return close(task, objects, stores, left)
+            return store(task, objects, stores, resolvers, time_left, max_loads)
+        return close(task, objects, stores, time_left)
 
     return handler
 

@@ -11,8 +11,10 @@ from docstokg_functions.ingest import staged
 def build(wiring: Wiring) -> Handler:
     """Return the handler."""
     objects, stores = wiring.object_store(), stores_of(wiring)
-    most = wiring.settings.load_concurrency
-    return staged(lambda task, context: resolve(task, objects, stores, TaskTime.of(context), most))
+    max_loads = wiring.settings.load_concurrency
+    return staged(
+        lambda task, context: resolve(task, objects, stores, TaskTime.of(context), max_loads)
+    )
 
 
 __getattr__ = entry_point(build, globals())

@@ -27,12 +27,12 @@ def changes(sources: Sequence[Path], wiring: "Wiring", rejects: Path | None) -> 
     from docstokg.wiring import sqlite_path
 
     stores = (wiring.settings.index_url, wiring.settings.graph_url)
-    own = [path.resolve() for path in (*map(sqlite_path, stores), rejects) if path is not None]
+    stored = [path.resolve() for path in (*map(sqlite_path, stores), rejects) if path is not None]
     roots = [source.resolve() for source in sources]
 
     def is_news(_: Change, name: str) -> bool:
         path = Path(name)
-        if any(name.startswith(str(file)) for file in own):
+        if any(name.startswith(str(file)) for file in stored):
             return False
         root = next((root for root in roots if path.is_relative_to(root)), path.parent)
         return not is_passed_over(path.relative_to(root))
@@ -48,4 +48,4 @@ def changes(sources: Sequence[Path], wiring: "Wiring", rejects: Path | None) -> 
     next(watching)  # start watching before the first load
     say("watching for changes; press Ctrl-C to stop", err=True)
     yield None
-    yield from (None for found in watching if found)
+    yield from (None for changed in watching if changed)

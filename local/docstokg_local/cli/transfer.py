@@ -6,8 +6,8 @@ from pathlib import Path
 
 from docstokg.errors import LoadError
 from docstokg.loading.read.rejects import RejectLog
-from docstokg.loading.transfer.exporting import MANIFEST, export
-from docstokg.loading.transfer.importing import load_export, manifest_of
+from docstokg.loading.transfer.export_file import MANIFEST, load_export
+from docstokg.loading.transfer.exporting import export
 from docstokg.wiring import Wiring
 from docstokg_local.cli.display import TerminalProgress, show_load
 from docstokg_local.cli.printing import say
@@ -33,15 +33,14 @@ def is_export(sources: Sequence[Path]) -> bool:
 
 
 def read_export(
-    wiring: Wiring, source: Path, namespace: str | None, only: bool, rejects: Path | None
+    wiring: Wiring, source: Path, namespace: str | None, replace_docs: bool, rejects: Path | None
 ) -> bool:
     """Load an export into its own or another namespace; return whether no line was rejected.
 
-    `only`: remove chunks not in it. Raises `LoadError` if it is no export.
+    Raises `LoadError` if it is no export.
     """
-    name = namespace or manifest_of(source).namespace
-    stores = stores_of(wiring, embed=False)
+    stores = stores_of(wiring)
     with RejectLog(rejects) as log:
-        report = load_export(source, name, stores, log, only, TerminalProgress())
+        report = load_export(source, namespace, stores, log, replace_docs, TerminalProgress())
     show_load(report, log)
     return not log.count

@@ -68,6 +68,7 @@ class LocalWorkflow:
             name: logging_crashes(name, module.build(wiring), wiring.telemetry)
             for name, module in STEPS.items()
         }
+        self._telemetry = wiring.telemetry
         timeout_s = math.ceil(wiring.settings.max_timeout_s) + 2
         wiring.make_stored_encoders()
         wiring.warm()
@@ -93,6 +94,13 @@ class LocalWorkflow:
         execution = self.execute(envelope, arrived=arrived, gone=gone)
         if execution.status == "SUCCEEDED":
             return Reply.model_validate(execution.output)
+        self._telemetry.log(
+            "ERROR",
+            "execution_failed",
+            request_id=envelope.request_id,
+            status=execution.status,
+            error=execution.error,
+        )
         late = execution.status == "TIMED_OUT"
         status, code = (504, "workflow_timeout") if late else (500, "workflow_failed")
         detail = "The workflow ran out of time." if late else "The workflow failed."

@@ -72,7 +72,7 @@ def stores_with_workers(wiring: Wiring, embed: bool, workers: int) -> Iterator[S
 
     processes = LoadProcesses(wiring.settings, workers)
     try:
-        processes.give_to(wiring)
+        processes.serve(wiring)
         stores = stores_of(wiring, embed)
         yield replace(stores, readers=replace(stores.readers, several=processes.read))
     finally:

@@ -8,17 +8,19 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import cache
 from itertools import batched
 from multiprocessing import get_context, parent_process
 from typing import Any
 
 from docstokg.adapters.onnx.minilm import OnnxMiniLm
 from docstokg.adapters.sqlite.vector_cache import CachedEmbedder, CachedSparseEncoder
+from docstokg.contracts.records import FoundName
 from docstokg.errors import Unavailable
 from docstokg.loading.read.reading import Row, rows_of
 from docstokg.loading.read.sources import SourceFile
 from docstokg.loading.stores import readers_of
+from docstokg.ports import Embedder, NameFinder, Parts, Spans, SparseEncoder
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 
@@ -38,18 +40,18 @@ class LoadProcesses:
         os.environ.update(CHILD_VARIABLES)  # read by new processes; this one has started
         self._pool = ProcessPoolExecutor(count, get_context("spawn"), _start, (settings,))
 
-    def give_to(self, wiring: Wiring) -> None:
+    def serve(self, wiring: Wiring) -> None:
         """Run the local models of a wiring in the processes, with the same cache."""
         folder = wiring.cache_folder()
         dense, sparse, names = wiring.embedder(), wiring.sparse_encoder(), wiring.names()
         if isinstance(dense, CachedEmbedder) and isinstance(dense.inner, OnnxMiniLm):
-            inner: Any = _Remote(self, "embedder", dense.inner)
-            wiring.override("embedder", CachedEmbedder(inner, folder, others=dense.others))
+            embedder = _RemoteEmbedder(self, dense.inner)
+            wiring.override("embedder", CachedEmbedder(embedder, folder, others=dense.others))
         if isinstance(sparse, CachedSparseEncoder):
-            inner = _Remote(self, "sparse_encoder", sparse.inner)
-            wiring.override("sparse_encoder", CachedSparseEncoder(inner, folder))
+            encoder = _RemoteSparseEncoder(self, sparse.inner)
+            wiring.override("sparse_encoder", CachedSparseEncoder(encoder, folder))
         if names is not None:
-            wiring.override("names", _Remote(self, "names", names))
+            wiring.override("names", _RemoteNameFinder(self, names))
 
     def run_batches[Result](
         self, task: Callable[..., Sequence[Result]], *columns: Sequence[Any]
@@ -107,30 +109,69 @@ def _read(file: SourceFile) -> list[Row]:
 
 
 @cache
-def _model(port: str) -> Any:
-    made = getattr(_process["wiring"], port)()
-    inner = getattr(made, "inner", made)
-    return inner.with_threads(1) if isinstance(inner, OnnxMiniLm) else inner
+def _embedder() -> Embedder:
+    embedder = _process["wiring"].embedder()
+    assert isinstance(embedder, CachedEmbedder)
+    assert isinstance(embedder.inner, OnnxMiniLm)
+    return embedder.inner.with_threads(1)
 
 
-def _call(port: str, method: str, *columns: Sequence[Any], **more: Any) -> Any:
-    return getattr(_model(port), method)(*columns, **more)
+@cache
+def _sparse_encoder() -> SparseEncoder:
+    encoder = _process["wiring"].sparse_encoder()
+    assert isinstance(encoder, CachedSparseEncoder)
+    return encoder.inner
 
 
-class _Remote:
-    def __init__(self, processes: LoadProcesses, port: str, model: object) -> None:
-        self._processes, self._port, self._model = processes, port, model
+@cache
+def _name_finder() -> NameFinder:
+    finder = _process["wiring"].names()
+    assert finder is not None
+    return finder
 
-    def __getattr__(self, name: str) -> Any:
-        own = getattr(self._model, name)
-        if name not in ("embed", "embed_parts", "encode", "find"):
-            return own
 
-        def run(*arguments: Any) -> tuple[Any, ...]:
-            # The time limit is the only argument that is not a column.
-            columns = [one for one in arguments if isinstance(one, Sequence)]
-            more = {"timeout_s": None} if len(columns) < len(arguments) else {}
-            task = partial(_call, self._port, name, **more)
-            return tuple(self._processes.run_batches(task, *columns))
+def _embed(texts: Sequence[str]) -> Sequence[bytes]:
+    return _embedder().embed(texts, None)
 
-        return run
+
+def _embed_parts(texts: Sequence[str], parts: Sequence[Spans]) -> Sequence[Parts]:
+    return _embedder().embed_parts(texts, parts)
+
+
+def _encode(texts: Sequence[str]) -> Sequence[dict[str, float]]:
+    return _sparse_encoder().encode(texts, None)
+
+
+def _find(texts: Sequence[str]) -> Sequence[tuple[FoundName, ...]]:
+    return _name_finder().find(texts)
+
+
+class _RemoteEmbedder:
+    def __init__(self, processes: LoadProcesses, inner: Embedder) -> None:
+        self._processes = processes
+        self.model, self.dimension = inner.model, inner.dimension
+
+    def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
+        return tuple(self._processes.run_batches(_embed, texts))
+
+    def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
+        return tuple(self._processes.run_batches(_embed_parts, texts, parts))
+
+
+class _RemoteSparseEncoder:
+    def __init__(self, processes: LoadProcesses, inner: SparseEncoder) -> None:
+        self._processes, self._inner, self.model = processes, inner, inner.model
+
+    def encode(self, texts: Sequence[str], timeout_s: float | None) -> tuple[dict[str, float], ...]:
+        return tuple(self._processes.run_batches(_encode, texts))
+
+    def encode_query(self, text: str, timeout_s: float | None) -> dict[str, float]:
+        return self._inner.encode_query(text, timeout_s)
+
+
+class _RemoteNameFinder:
+    def __init__(self, processes: LoadProcesses, inner: NameFinder) -> None:
+        self._processes, self.model = processes, inner.model
+
+    def find(self, texts: Sequence[str]) -> tuple[tuple[FoundName, ...], ...]:
+        return tuple(self._processes.run_batches(_find, texts))

@@ -51,7 +51,9 @@ class Admission:
         self._pool = ThreadPoolExecutor(slots, thread_name_prefix="request")
         self._lock = threading.Lock()
         self._admitted: Counter[str] = Counter()
+        # Seconds per unit of work, and the units that were admitted and have not ended.
         self._mean_s = FIRST_ESTIMATE_S
+        self._units = 0.0
 
     async def run[Answer](
         self,
@@ -60,15 +62,16 @@ class Admission:
         caller: str,
         ends: float,
         hang_up: Callable[[], Coroutine[Any, Any, None]],
+        units: float = 1.0,
     ) -> Answer:
         """Run `work` in a thread before `ends` (of `time.monotonic`).
 
-        `hang_up` returns when the client disconnects. Raises `Overloaded` (not started), `TooLate`
-        (not finished), `ClientGone`.
+        `hang_up` returns when the client disconnects. `units`: size of the work. Raises
+        `Overloaded` (not started), `TooLate` (not finished), `ClientGone`.
         """
-        wait_s, latest_start = self._admit(caller, ends)
-        future = self._pool.submit(copy_context().run, self._timed, work, latest_start)
-        future.add_done_callback(lambda _: self._leave(caller))
+        wait_s, latest_start = self._admit(caller, ends, units)
+        future = self._pool.submit(copy_context().run, self._timed, work, latest_start, units)
+        future.add_done_callback(lambda _: self._leave(caller, units))
         answer = asyncio.wrap_future(future)
         gone = asyncio.create_task(hang_up())
         either: list[asyncio.Future[Any]] = [answer, gone]
@@ -87,20 +90,25 @@ class Admission:
             answer.cancel()  # cancels queued work; running work is not awaited
             gone.cancel()
 
-    def _admit(self, caller: str, ends: float) -> tuple[float, float]:
+    def _admit(self, caller: str, ends: float, units: float) -> tuple[float, float]:
         now = time.monotonic()
         with self._lock:
-            ahead = self._admitted.total() - self._slots + 1
-            wait_s = max(0, ahead) * self._mean_s / self._slots
-            spare_s = ends - now - self._mean_s - STEP_MARGIN_S
+            admitted = self._admitted.total()
+            ahead = max(0, admitted - self._slots + 1)
+            mean_units = self._units / admitted if admitted else units
+            wait_s = ahead * mean_units * self._mean_s / self._slots
+            spare_s = ends - now - units * self._mean_s - STEP_MARGIN_S
             share = CALLER_SHARE if self._admitted[caller] else 1.0
             if wait_s and wait_s > share * min(LONGEST_WAIT_S, spare_s):
                 raise Overloaded(wait_s)
             self._admitted[caller] += 1
+            self._units += units
         latest_start = now + min(LONGEST_WAIT_S, spare_s)
         return wait_s, latest_start if wait_s else math.inf
 
-    def _timed[Answer](self, work: Callable[[], Answer], latest_start: float) -> Answer:
+    def _timed[Answer](
+        self, work: Callable[[], Answer], latest_start: float, units: float
+    ) -> Answer:
         began = time.monotonic()
         if began > latest_start:
             raise Overloaded(self._mean_s)
@@ -108,10 +116,12 @@ class Admission:
             return work()
         finally:
             with self._lock:
-                self._mean_s += LEARNING_RATE * (time.monotonic() - began - self._mean_s)
+                unit_s = (time.monotonic() - began) / units
+                self._mean_s += LEARNING_RATE * (unit_s - self._mean_s)
 
-    def _leave(self, caller: str) -> None:
+    def _leave(self, caller: str, units: float) -> None:
         with self._lock:
+            self._units -= units
             self._admitted[caller] -= 1
             self._admitted += Counter()  # drops callers without requests
 

@@ -42,6 +42,7 @@ from docstokg_local.server.exchange import (
     problem_of,
     refuse_foreign_page,
     response,
+    units_of,
 )
 from docstokg_local.server.guards import is_own
 from docstokg_local.server.jobs import JobRunner
@@ -145,7 +146,8 @@ class Endpoints:
             else:
                 body = parameters_of(route, request)
             accept = request.headers.get("accept", "")
-            asked = Asked(most_s, WORK.get(name, "search"))
+            kind = WORK.get(name, "search")
+            asked = Asked(most_s, kind, units=units_of(kind, body))
             if is_read:
                 asked = asked_of(name, body, accept, default_s, most_s, self._has_remote)
 
@@ -227,6 +229,7 @@ class Endpoints:
                 caller=address if self._settings.auth == "off" else caller.sub,
                 ends=ends,
                 hang_up=partial(hang_up, request),
+                units=asked.units,
             )
         except Overloaded as exc:
             self._telemetry.count("rag_requests_total", route=route, status="503")

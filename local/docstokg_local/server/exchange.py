@@ -30,6 +30,9 @@ WORK: dict[RouteName, Work] = {
     "check": "check", "page": "page", "load": "load", "delete": "load", "cancel": "load",
 }  # fmt: skip
 
+# Bytes of a check that take about as long as a short one.
+CHECK_UNIT_BYTES = 16_384
+
 ANSWER_TOOL, REMOTE = "answer_with_citations", "remote"
 BODY_S = 10.0
 NO_ROUTE = "not_found"
@@ -71,7 +74,8 @@ class RequestIds:
 class Asked(NamedTuple):
     """Fields of a request that the server reads before validation.
 
-    `token`: for MCP progress notifications. `is_told`: the client requested events.
+    `token`: for MCP progress notifications. `is_told`: the client requested events. `units`: size
+    of the work; a check costs time for its texts.
     """
 
     timeout_s: float
@@ -79,6 +83,7 @@ class Asked(NamedTuple):
     model: str = ""
     token: object = None
     is_told: bool = False
+    units: float = 1.0
 
 
 def asked_of(
@@ -130,7 +135,13 @@ def asked_of(
         chosen,
         token,
         is_told and (route != "mcp" or token is not None),
+        units_of(work, body),
     )
+
+
+def units_of(work: Work, body: bytes) -> float:
+    """Return the size of a request's work, at least 1."""
+    return max(1.0, len(body) / CHECK_UNIT_BYTES) if work == "check" else 1.0
 
 
 async def hang_up(request: Request) -> None:

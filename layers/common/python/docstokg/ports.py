@@ -448,6 +448,15 @@ class Reranker(Protocol):
         """Return one relevance score per passage, in their order; higher is better."""
 
 
+class Reader(Protocol):
+    """A cross-encoder of the built-in model; unlike a `Reranker`, it returns parts in time."""
+
+    def logits(
+        self, question: str, texts: Sequence[str], timeout_s: float
+    ) -> tuple[float | None, ...]:
+        """Return a logit per text: whether it answers; None where time ran out."""
+
+
 class Pair(NamedTuple):
     """A claim and its sources, at least one."""
 

@@ -151,6 +151,11 @@ class EncoderSettings(Contract):
     sparse: Literal["local", "none"] = Field(
         "local", description="encoder of learned sparse weights"
     )
+    reader: Literal["auto", "none"] = Field(
+        "auto",
+        description="model that chooses the built-in model's quotation; auto: if the local encoder "
+        "is installed",
+    )
     names: Literal["auto", "rule"] = Field(
         "auto", description="name recognition during a load; auto: spaCy if installed"
     )
@@ -205,7 +210,7 @@ class RankingSettings(Contract):
         0.3, ge=0, le=1, description="minimum relevance score; below it an answer has a warning"
     )
     answer_min_probability: float = Field(
-        0.65,
+        0.35,
         ge=0,
         le=1,
         description="minimum probability of an `extractive` answer; below it there is no answer",

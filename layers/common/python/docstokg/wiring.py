@@ -316,6 +316,14 @@ class Wiring:
         return ChildConverter()
 
     @once
+    def reader(self) -> ports.Reader | None:
+        """Return the reader of the built-in model; None if off or not installed."""
+        from docstokg.adapters.onnx.reader import OnnxReader
+
+        is_on = self.settings.reader != "none" and OnnxReader.installed()
+        return OnnxReader() if is_on else None
+
+    @once
     def reranker(self) -> ports.Reranker | None:
         """Return the configured cross-encoder, or None."""
         chosen = self.settings
@@ -563,7 +571,7 @@ class Wiring:
 
     def models(self) -> dict[str, object]:
         """Return the created ports that are models in this process, by factory name."""
-        names = ["sparse_encoder"]
+        names = ["sparse_encoder", "reader"]
         names += ["embedder"] if self.settings.embed_provider == "local" else []
         names += [name for name in self._made if name.startswith(OTHER_ENCODER)]
         names += ["reranker"] if self.settings.rerank_provider == "local" else []

@@ -11,7 +11,7 @@ from typing import Any
 from docstokg.adapters.exchange import NotAccepted
 from docstokg.contracts.completion import Completion, ModelCall, ModelReply
 from docstokg.contracts.language_models import SERVED, ModelAccess, ModelFacts, ModelRoute
-from docstokg.errors import NotConfigured, Timeout
+from docstokg.errors import NotConfigured, Timeout, Unavailable
 from docstokg.observability import note, traced
 
 LONGEST_TEXT = 200_000
@@ -77,10 +77,11 @@ class LanguageModels:
         """Return one completion within `timeout_s` seconds in all, including streaming.
 
         A call that a provider does not accept is repeated without `schema` and `temperature`, and
-        later calls omit them. `told`: called with the text so far; False ends the call. Raise
-        `Timeout` (before any text; later the text is cut), `QuotaExceeded` (429), `NotConfigured`
-        (no key), `NotInstalled`, `Refused` (401, 403), `Misconfigured` (other 4xx), `Unavailable`
-        (unreachable, 5xx, redirects, broken off) or `WrongAnswer` (no completion, too long).
+        later calls omit them. `told`: called with the text so far; False ends the call. A timeout
+        or a broken connection after some streamed text cuts the text. Raise `Timeout`,
+        `QuotaExceeded` (429), `NotConfigured` (no key), `NotInstalled`, `Refused` (401, 403),
+        `Misconfigured` (other 4xx), `Unavailable` (unreachable, 5xx, redirects, broken off) or
+        `WrongAnswer` (no completion, too long).
         """
         route = self._access.route(model)
         if (setting := route.missing) is not None:
@@ -114,10 +115,10 @@ class LanguageModels:
                 reply = speak(route, plain, whom, until - time.monotonic(), write)
                 self._plain.add(model)
                 return reply
-        except Timeout:
+        except (Timeout, Unavailable) as broken:
             if not draft.text.strip():
                 raise
-            return ModelReply(draft.text, cut="time")
+            return ModelReply(draft.text, cut="time" if isinstance(broken, Timeout) else "broken")
         finally:
             draft.close()
 

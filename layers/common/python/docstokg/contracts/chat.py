@@ -89,7 +89,10 @@ class ModelRequest(LenientContract):
     temperature: float | None = Field(
         None, ge=0, le=2, description="sampling temperature of the model"
     )
-    tools: Many[Any] | None = Field(None, description="ignored: no tool is called")
+    tools: Many[Any] | None = Field(
+        None,
+        description="`vector_store_ids` of `file_search` select namespaces; no tool is called",
+    )
     tool_choice: str | dict[str, Any] | None = Field(
         None, description="none or auto; a required tool is refused"
     )
@@ -164,11 +167,17 @@ class ResponsesRequest(ModelRequest):
     background: bool | None = Field(None, description="true is refused: no response is stored")
 
 
+MODEL_NOT_FOUND = "model_not_found"
+NO_MODEL = "does not exist or may not be used; see GET /v1/models"
+NOT_FOUND_DETAIL = f"model: {NO_MODEL}"
+
+
 class ChatPlan(Contract):
     """Format of the reply: route, requested model name, and whether to stream.
 
     `stop`: texts that end the answer. `fields`: of a JSON object, with the types of their items;
-    empty for text. `warnings`: parts of the request that were changed.
+    empty for text. `namespaces`: those that the request names. `warnings`: parts of the request
+    that were changed.
     """
 
     route: Literal["chat", "responses"] = "chat"
@@ -177,6 +186,7 @@ class ChatPlan(Contract):
     include_usage: bool = True
     stop: tuple[str, ...] = ()
     fields: dict[str, str] = {}
+    namespaces: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
@@ -445,3 +455,5 @@ class ErrorReply(Contract):
 
     error: ErrorDetail
     """error"""
+    docstokg: Evidence | None = None
+    """passages found before a model failed; null for other errors"""

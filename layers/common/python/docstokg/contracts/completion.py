@@ -5,8 +5,8 @@ from typing import Any, Literal, NamedTuple
 
 from docstokg.contracts.model import Contract
 
-# Reason of a truncated reply: token limit or time limit.
-type Cut = Literal["length", "time"] | None
+# Reason of a truncated reply: token limit, time limit, or a stream that broke off.
+type Cut = Literal["length", "time", "broken"] | None
 
 
 class ModelCall(NamedTuple):

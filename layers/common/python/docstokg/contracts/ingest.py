@@ -63,7 +63,7 @@ class IngestObject(IngestMessage):
 
 
 class IngestCursor(IngestMessage):
-    """Position at which `close` stopped (see `pipeline.finishing`), and its counts."""
+    """Position at which `close` stopped (see `closing.close_load`), and its counts."""
 
     step: str
     after: str

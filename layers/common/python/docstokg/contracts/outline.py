@@ -3,9 +3,11 @@
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
-# `item`: list entry, or option with its description. `row`: always a separate passage. `gap`: rule
-# or comment.
-BlockKind = Literal["heading", "text", "list", "item", "table", "code", "row", "page", "gap"]
+# `item`: list entry, or option with its description. `row`: always a separate passage. `quote`: the
+# same, quoted in a reply or forwarded. `gap`: rule or comment.
+BlockKind = Literal[
+    "heading", "text", "list", "item", "table", "code", "row", "quote", "page", "gap"
+]
 
 
 # Reason for unread scanned pages. In AWS, the OCR packages exceed the size limit of Lambda.
@@ -16,9 +18,9 @@ SCANNED = "OCR needs docstokg[ocr]; at most 500 pages, 2 of an uploaded file; no
 class Block:
     """A range `text[start:end]` of whole lines of a document, in code points.
 
-    `level`: heading level, 1 to 6. `label`: heading without markup, page number, or subject of an
-    item (`-k, --insecure`); else "". `anchor`: heading id, cell or line, if any. `children`: blocks
-    at which a long block can be split.
+    `level`: heading level, 1 to 6. `label`: heading without markup, page number, subject of an item
+    (`-k, --insecure`), or sender and date of a quote; else "". `anchor`: heading id, cell or line,
+    if any. `children`: blocks at which a long block can be split.
     """
 
     kind: BlockKind

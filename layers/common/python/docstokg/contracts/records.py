@@ -31,6 +31,11 @@ class Scope(Contract):
         """Return all namespaces of the query."""
         return (self.namespace, *self.others)
 
+    @property
+    def names_documents(self) -> bool:
+        """Return whether the filter selects documents by id or name."""
+        return bool({"doc_id", "document_name"} & (self.filter or {}).keys())
+
     def each(self) -> "list[Scope]":
         """Return one scope per namespace."""
         return [self.model_copy(update={"namespace": n, "others": ()}) for n in self.namespaces]

@@ -385,6 +385,8 @@ class GraphGain(Contract):
     """uuids of the citations without the graph"""
     skipped: str | None = None
     """reason if the graph was not used, else null"""
+    order_kept: Literal["no_rare_name"] | None = None
+    """reason if the order of the search was kept, else null"""
 
 
 class PlanUse(Contract):
@@ -570,6 +572,15 @@ class Receipt(Contract):
     """Ed25519, base64, of the response's RFC 8785 JSON without `diagnostics` and this field"""
 
 
+class TextSpan(Contract):
+    """A range of code points."""
+
+    start: int
+    """first code point"""
+    end: int
+    """code point after the last"""
+
+
 class RAGResponse(Contract):
     """Response to one question."""
 
@@ -581,6 +592,8 @@ class RAGResponse(Contract):
     """how `query_used` was obtained: as sent, by a rule, or by the language model"""
     answer: str = ""
     """answer with markers [n]; "" if synthesis is disabled"""
+    best_span: TextSpan | None = None
+    """part of `answer` that the built-in model chose; null: another model or no answer"""
     citations: tuple[Citation, ...] = ()
     """citations by rank"""
     notes: tuple[str, ...] = ()

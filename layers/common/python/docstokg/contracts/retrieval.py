@@ -32,6 +32,7 @@ class Hit(NamedTuple):
     uuid: str
     score: float
     vector: bytes | None = None
+    doc_id: str = ""
 
 
 class FactHit(Contract):

@@ -342,7 +342,7 @@ class Block(Contract):
     rank of the block whose document supersedes this one. `edition`: of the newest member of a
     series, with the others; `newest`: rank of its block, in the others' blocks. `steps`: place in
     the path between two names of the question (`joined`), and the span of `text` that states that
-    edge.
+    edge. `quoted`: it is a quoted reply or forwarded mail.
     """
 
     rank: int
@@ -364,6 +364,7 @@ class Block(Contract):
     newest: int | None = None
     steps: tuple[tuple[int, int, int], ...] = ()
     joined: tuple[str, ...] = ()
+    quoted: bool = False
 
 
 class StepReport(Contract):
@@ -408,17 +409,20 @@ class Synthesis(StepResult):
     """Raw output of the model; respond parses and checks the markers.
 
     `outcome`: answered; abstained: nothing was found and no model called; failed: see `degraded`;
-    no_room: no sentence fits into the token budget. `block_count`: number of leading blocks given
-    to the model; None for all. `probability`: that the built-in model's choice is correct; None for
-    other models.
+    unconfigured: failed, and no model has a key or address; no_room: no sentence fits into the
+    token budget. `block_count`: number of leading blocks given to the model; None for all.
+    `probability`: that the built-in model's choice is correct, and `best_span`: its place in
+    `answer`; None for other models. `is_incomplete`: the reply broke off after complete sentences.
     """
 
-    outcome: Literal["answered", "abstained", "failed", "no_room"]
+    outcome: Literal["answered", "abstained", "failed", "unconfigured", "no_room"]
     answer: str = ""
     model: str | None = None
     provider: str = ""
     block_count: int | None = None
     probability: float | None = None
+    best_span: tuple[int, int] | None = None
+    is_incomplete: bool = False
     tokens_in: int = 0
     tokens_out: int = 0
     cost_usd: float | None = 0.0

@@ -47,12 +47,12 @@ def _fused[Name: str](
     shares: Callable[[Ranked], list[float]],
     best: float = 1.0,
 ) -> Ranked:
-    own = {name: (weights or {}).get(name, 1.0) for name in channels}
+    weight_of = {name: (weights or {}).get(name, 1.0) for name in channels}
     total: dict[str, float] = defaultdict(float)
     for name in sorted(channels):
         for (identifier, _), share in zip(channels[name], shares(channels[name]), strict=True):
-            total[identifier] += own[name] * share
-    scale = best * sum(own.values()) or 1.0
+            total[identifier] += weight_of[name] * share
+    scale = best * sum(weight_of.values()) or 1.0
     return sorted(
         ((identifier, score / scale) for identifier, score in total.items()),
         key=lambda item: (-item[1], item[0]),

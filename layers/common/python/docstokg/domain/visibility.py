@@ -1,8 +1,9 @@
 """Visibility and filters."""
 
+import contextlib
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 FIELDS = ("doc_id", "document_name", "section")
@@ -42,11 +43,29 @@ def facets(
 
 
 def required(conditions: Mapping[str, Sequence[object]] | None) -> tuple[tuple[str, ...], ...]:
-    """Return a request's filter as facet groups; a chunk must match one facet of each group."""
+    """Return a request's filter as facet groups; a chunk must match one facet of each group.
+
+    A number also matches the same number stored as text, and the reverse.
+    """
     return tuple(
-        tuple(sorted({facet(key, value) for value in values}))
+        tuple(sorted({facet(key, form) for value in values for form in _forms(value)}))
         for key, values in sorted((conditions or {}).items())
     )
+
+
+def _forms(value: object) -> Iterator[object]:
+    yield value
+    if isinstance(value, str):
+        with contextlib.suppress(ValueError, RecursionError):
+            number = json.loads(value)
+            if _is_number(number) and json.dumps(number) == value:
+                yield number
+    elif _is_number(value):
+        yield json.dumps(value).removesuffix(".0")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def may_see(acl: Iterable[str], groups: Iterable[str] | None) -> bool:

@@ -1,15 +1,17 @@
 """State and ports of a load."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Never, Protocol
 
 from docstokg import ports
 from docstokg.contracts.records import Scope
+from docstokg.errors import Unavailable
 from docstokg.loading.read.raw_input import RawRecord
 from docstokg.loading.read.rejects import Rejected, RejectLog
+from docstokg.loading.read.source_registry import SourceRegistry
 from docstokg.loading.read.sources import SourceFile
 from docstokg.loading.read.staging import Staging
 
@@ -51,7 +53,7 @@ class LoadOptions(NamedTuple):
     replace_docs: bool = False
     prefix: str = ""
     sync: bool = False
-    agree: Callable[[Sequence[str]], bool] = lambda gone: False
+    agree: Callable[[Sequence[str]], bool] = lambda doc_ids: False
     extract: "Callable[[Context], ExtractionReport] | None" = None
     run_id: str = ""
     rebuild: bool = False
@@ -149,12 +151,40 @@ class Stores:
     multilingual: Callable[[], ports.Embedder] | None = None
 
 
-class Encoding(NamedTuple):
-    """Encoder output for a chunk: its vector, its sentences' vectors, and its weights."""
+class RecordedModel:
+    """A missing encoder or recogniser whose output is recorded; other texts are `Unavailable`.
 
-    vector: bytes | None
-    sentences: bytes
-    weights: dict[str, float]
+    Other names have no vector.
+    """
+
+    def __init__(self, model: str, dimension: int = 0) -> None:
+        self.model, self.dimension = model, dimension
+
+    def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
+        """Return an empty vector per name."""
+        return (b"",) * len(texts)
+
+    def embed_parts(self, texts: Sequence[str], parts: Sequence[ports.Spans]) -> Never:
+        """Raise `Unavailable`."""
+        raise self._missing()
+
+    def encode(self, texts: Sequence[str], timeout_s: float | None) -> Never:
+        """Raise `Unavailable`."""
+        raise self._missing()
+
+    def encode_query(self, text: str, timeout_s: float | None) -> Never:
+        """Raise `Unavailable`."""
+        raise self._missing()
+
+    def find(self, texts: Sequence[str]) -> Never:
+        """Raise `Unavailable`."""
+        raise self._missing()
+
+    def _missing(self) -> Unavailable:
+        return Unavailable(
+            f"chunks without recorded output require the model {self.model!r}, which is not"
+            " installed here; load once with `docstokg load` where it is"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,12 +193,13 @@ class Context:
 
     `model`, `dimension`: the vector space it writes. `earlier`: ids of documents that the stores
     may contain, None if unknown. `generation`: see `DocumentChange`. `is_new`: the namespace has no
-    encoder yet. `recorded`: encodings by chunk id from an earlier task.
+    encoder yet. `is_unfinished`: its previous load did not end.
     """
 
-    namespace: str
+    options: LoadOptions
     stores: Stores
     staging: Staging
+    registry: SourceRegistry
     rejects: RejectLog
     progress: Progress
     report: LoadReport
@@ -176,11 +207,15 @@ class Context:
     dimension: int | None
     dense: ports.Embedder | None
     sparse: ports.SparseEncoder | None
-    replace_docs: bool = False
     earlier: Set[str] | None = None
     generation: str = ""
     is_new: bool = False
-    recorded: Mapping[str, Encoding] | None = None
+    is_unfinished: bool = False
+
+    @property
+    def namespace(self) -> str:
+        """Return the namespace that the load writes."""
+        return self.options.namespace
 
     @property
     def scope(self) -> Scope:

@@ -1,18 +1,16 @@
 """A load, repeatable after any interruption."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
-from itertools import chain, groupby, islice, zip_longest
+from dataclasses import replace
+from itertools import chain, islice
 from pathlib import Path
-from typing import NamedTuple
 
 from ulid import ULID
 
 from docstokg.contracts.records import IndexInfo
 from docstokg.domain import supersedes
-from docstokg.domain.graph.linking import Linker
 from docstokg.domain.visibility import may_see
 from docstokg.errors import Misconfigured, NotLoaded
 from docstokg.loading.context import (
@@ -22,37 +20,24 @@ from docstokg.loading.context import (
     LoadReport,
     NullProgress,
     Progress,
-    Readers,
     Stores,
     TypeCount,
 )
-from docstokg.loading.names.candidates import (
-    Labels,
-    labels_of,
-    leaving_of,
-    recogniser_of,
-    stage_names,
-)
-from docstokg.loading.names.mentions import MentionFinder
-from docstokg.loading.names.naming import Aliases, Entry, Names, changed_keys
-from docstokg.loading.read.reading import Row, rows_of, stage
+from docstokg.loading.read.reading import Row, read_rows, stage
 from docstokg.loading.read.rejects import RejectLog
-from docstokg.loading.read.source_registry import SourceRegistry, many
+from docstokg.loading.read.source_registry import SourceRegistry, needs_consent
 from docstokg.loading.read.sources import SourceFile, find_files
 from docstokg.loading.read.staging import Staging
-from docstokg.loading.resolve.affected import Changes, stage_affected
-from docstokg.loading.resolve.entity_resolver import EntityResolver, listed_names, resolver_of
-from docstokg.loading.resolve.relinking import ChangedNames, relink
+from docstokg.loading.resolve.planning import plan_load
 from docstokg.loading.write.chunk_writing import language_of, write_chunks
-from docstokg.loading.write.edges import resolve_edges, write_edges
-from docstokg.loading.write.removal import exclusive_load, remove_documents, remove_emptied
+from docstokg.loading.write.closing import close_load
+from docstokg.loading.write.removal import exclusive_load
 from docstokg.ports import SearchIndex, encoder_of
 
 # Model name of vectors from files if no embedder is configured.
 UPSTREAM = "upstream"
 
 NO_EMBEDDER = "no encoder is installed or configured; these chunks are found by word search only"
-
 
 UNKNOWN_DOCUMENT = "no document with this id is visible to the sender"
 
@@ -88,19 +73,15 @@ def load(
         exclusive_load(stores.index_writer, options.namespace, timed, options.wait_s),
         closing(Staging()) as staging,
     ):
-        context, before, registry = begin(options, stores, staging, rejects, timed, report)
-        rows = _rows_twice(files, stores.readers, registry, rejects)
-        context = read_files(context, rows, len(files), registry)
+        context = begin(options, stores, staging, rejects, timed, report)
+        context = read_files(context, read_rows(files, stores.readers), len(files))
         if options.extract is not None:
             report.extraction = options.extract(context)
-        gone = removals(options, context, registry)
-        if options.sync:
-            gone += _gone(paths, files, options, context, registry)
-        if gone or not options.remove:
-            everything = options.rebuild or bool(before.open_run(options.namespace))
-            load_plan = plan(context, everything, gone)
-            write_chunks(load_plan.resolver, load_plan.finder)
-            for _ in finishing(context, load_plan, registry):
+        removed = removals(context, [path for path in paths if path.is_dir()], not files)
+        if removed or not options.remove:
+            linking = plan_load(context, removed)
+            write_chunks(linking)
+            for _ in close_load(linking):
                 pass
     report.rejected = rejects.count
     report.seconds = time.monotonic() - started
@@ -144,25 +125,27 @@ def begin(
     rejects: RejectLog,
     progress: Progress,
     report: LoadReport,
-) -> tuple[Context, IndexInfo, SourceRegistry]:
-    """Return a load's context, the index before it, and its register."""
+) -> Context:
+    """Return a load's context, without the vector space of its files."""
     before = info_before(stores.search_index)
+    is_unfinished = bool(before.open_run(options.namespace))
     registry = SourceRegistry(
         stores.register, options.namespace, options.replace_docs, report.run_id
     )
     model, dimension = before.space_of(options.namespace)
-    own = encoder_of(stores.embedder, model)
+    encoder = encoder_of(stores.embedder, model)
     # A process that only removes may have another encoder.
-    encodes = options.embed and not (options.remove and own is None)
-    dense = own or stores.embedder if encodes else None
+    encodes = options.embed and not (options.remove and encoder is None)
+    dense = encoder or stores.embedder if encodes else None
     sparse = stores.sparse_encoder if encodes else None
     if encodes and dense is None:
         report.warnings.append(NO_EMBEDDER)
     report.sparse_model = sparse.model if sparse else None
-    context = Context(
-        namespace=options.namespace,
+    return Context(
+        options=options,
         stores=stores,
         staging=staging,
+        registry=registry,
         rejects=rejects,
         progress=progress,
         report=report,
@@ -170,26 +153,27 @@ def begin(
         dimension=dimension if dense is None else dense.dimension,
         dense=dense,
         sparse=sparse,
-        replace_docs=options.replace_docs,
         # The register lacks documents of an unfinished load.
         earlier=None
-        if before.open_run(options.namespace) or (before.chunks and not registry.stored)
+        if is_unfinished or (before.chunks and not registry.stored)
         else frozenset(registry.stored),
         generation=str(ULID()),
         is_new=options.namespace not in before.namespaces
         and not (before.is_one_space and before.embedding_model),
+        is_unfinished=is_unfinished,
     )
-    return context, before, registry
 
 
 def read_files(
-    context: Context,
-    files: Iterable[tuple[SourceFile, Iterable[Row]]],
-    total: int | None,
-    registry: SourceRegistry,
+    context: Context, files: Iterable[tuple[SourceFile, Iterable[Row]]], total: int | None
 ) -> Context:
     """Stage the rows of all files; return the context with the load's vector space."""
-    report, rejects, staging = context.report, context.rejects, context.staging
+    report, rejects, staging, registry = (
+        context.report,
+        context.rejects,
+        context.staging,
+        context.registry,
+    )
     dimension = context.dimension
     for type_, unread in rejects.unread.items():
         report.types[type_] = TypeCount(files=unread, rejected=unread)
@@ -199,14 +183,15 @@ def read_files(
     with context.progress.stage("reading", total) as advance:
         for file, rows in files:
             count = report.types.setdefault(file.type, TypeCount())
-            rejected, chunks = rejects.count, staging.count("chunk")
+            chunks = staging.count("chunk")
             dimension = stage(file, rows, staging, rejects, dimension, registry)
-            if file in (registry.postponed or ()):
-                continue
             count.files += 1
-            count.rejected += rejects.count > rejected
             count.chunks += staging.count("chunk") - chunks
+            _count_rejects(context, file)
             advance(1)
+    for file, withdrawn in registry.settle(staging, rejects):
+        report.types[file.type].chunks -= withdrawn
+        _count_rejects(context, file)
     rejects.notes += _superseded(staging, registry)
     if (chosen := choose_encoder(context)) is not context:
         context, dimension = chosen, chosen.dimension
@@ -215,8 +200,15 @@ def read_files(
     return replace(context, model=model, dimension=dimension if model else None)
 
 
+def _count_rejects(context: Context, file: SourceFile) -> None:
+    path, rejected = str(file.path), context.registry.rejected
+    if context.rejects.by_file[path] and path not in rejected:
+        context.report.types[file.type].rejected += 1
+        rejected[path] = file
+
+
 def _superseded(staging: Staging, registry: SourceRegistry) -> list[str]:
-    stored = {
+    documents = {
         record.doc_id: supersedes.Document(
             record.doc_id, record.doc_id, record.path, record.title, ()
         )
@@ -224,7 +216,7 @@ def _superseded(staging: Staging, registry: SourceRegistry) -> list[str]:
     }
     texts = {}
     for chunk in staging.beginnings():
-        stored[chunk.doc_id] = supersedes.Document(
+        documents[chunk.doc_id] = supersedes.Document(
             chunk.doc_id,
             chunk.doc_id,
             chunk.document_name or "",
@@ -233,12 +225,12 @@ def _superseded(staging: Staging, registry: SourceRegistry) -> list[str]:
         )
         if "supersedes" not in chunk.metadata:
             texts[chunk.doc_id] = chunk.text
-    declared, notes = supersedes.declare(texts, stored)
-    for doc_id, verb, names in declared:
+    declarations, notes = supersedes.declare(texts, documents)
+    for doc_id, verb, names in declarations:
         staging.declare(doc_id, verb, names)
         if verb == "supersedes":
-            stored[doc_id] = stored[doc_id]._replace(supersedes=names)
-    cycles = ", ".join(sorted(supersedes.links(stored.values()).in_cycles))
+            documents[doc_id] = documents[doc_id]._replace(supersedes=names)
+    cycles = ", ".join(sorted(supersedes.links(documents.values()).in_cycles))
     return notes + [f"supersedes is ignored: {cycles} supersede each other"] * bool(cycles)
 
 
@@ -252,8 +244,9 @@ def choose_encoder(context: Context) -> Context:
         return context
     every = -(-context.staging.count("chunk") // LANGUAGE_SAMPLE)
     chunks = chain.from_iterable(part for _, part in context.staging.documents_chunks(None))
-    found = [language_of(finder, chunk.text) for chunk in islice(chunks, 0, None, every or None)]
-    if sum(map(bool, found)) <= OTHER_SHARE * len(found):
+    sample = islice(chunks, 0, None, every or None)
+    languages = [language_of(finder, chunk.text) for chunk in sample]
+    if sum(map(bool, languages)) <= OTHER_SHARE * len(languages):
         return context
     try:
         dense = make()
@@ -263,200 +256,41 @@ def choose_encoder(context: Context) -> Context:
     return replace(context, dense=dense, model=dense.model, dimension=dense.dimension)
 
 
-def _rows(
-    files: Sequence[SourceFile], readers: Readers
-) -> Iterator[tuple[SourceFile, Iterable[Row]]]:
-    for documents, some in groupby(files, key=lambda file: file.kind == "document"):
-        if documents and readers.several is not None:
-            yield from readers.several(tuple(some))
-        else:
-            # JSON lines may exceed memory, so they are streamed.
-            yield from ((file, rows_of(file, readers)) for file in some)
+def removals(context: Context, folders: Sequence[Path], is_empty: bool) -> list[str]:
+    """Return, sorted, the documents to remove: requested ones, with `sync` also deleted ones.
 
-
-def _rows_twice(
-    files: Sequence[SourceFile], readers: Readers, registry: SourceRegistry, rejects: RejectLog
-) -> Iterator[tuple[SourceFile, Iterable[Row]]]:
-    waiting = registry.postponed = []
-    yield from _rows(files, readers)
-    rejects.notes += registry.settle()
-    yield from _rows(tuple(dict.fromkeys(waiting)), readers)
-
-
-def _gone(
-    sources: Sequence[Path],
-    files: Sequence[SourceFile],
-    options: LoadOptions,
-    context: Context,
-    registry: SourceRegistry,
-) -> list[str]:
-    rejected = {
-        (registry.root(file.root), file.inner)
-        for file in files
-        if context.rejects.by_file[str(file.path)]
-    }
-    roots = [source for source in sources if source.is_dir()]
-    for root in sorted(context.rejects.unlisted.intersection(roots)):
-        context.report.warnings.append(f"{root} cannot be listed completely: nothing is removed")
-        roots.remove(root)
-    return gone_documents(roots, rejected, options, context, registry, empty=not files)
-
-
-def removals(options: LoadOptions, context: Context, registry: SourceRegistry) -> list[str]:
-    """Return, sorted, the documents to remove that are stored and visible to `groups`.
-
-    The others become rejects, missing ones unless `again`.
+    `folders`: source folders. `is_empty`: they contain no files.
     """
-    gone, writer = [], context.stores.index_writer
+    doc_ids = set(_requested(context))
+    if context.options.sync:
+        doc_ids.update(_deleted(context, folders, is_empty))
+    return sorted(doc_ids)
+
+
+def _requested(context: Context) -> Iterator[str]:
+    options, stored = context.options, context.registry.stored
     for doc_id in sorted(options.remove):
-        record = registry.stored.get(doc_id)
+        record = stored.get(doc_id)
         if record is not None:
-            seen = may_see(record.acl, options.groups)
+            is_visible = may_see(record.acl, options.groups)
         else:  # left by an unfinished load
-            seen = options.groups is None and bool(writer.doc_uuids(context.namespace, doc_id))
-        if seen:
-            gone.append(doc_id)
+            doc_uuids = context.stores.index_writer.doc_uuids
+            is_visible = options.groups is None and bool(doc_uuids(context.namespace, doc_id))
+        if is_visible:
+            yield doc_id
         elif record is not None or not options.again:
             context.rejects.add(doc_id, 1, UNKNOWN_DOCUMENT)
-    return gone
 
 
-def gone_documents(
-    roots: Sequence[Path],
-    rejected: set[tuple[str, str]],
-    options: LoadOptions,
-    context: Context,
-    registry: SourceRegistry,
-    empty: bool,
-) -> list[str]:
-    """Return the deleted documents of these folders; none if consent to many is refused.
-
-    `rejected`: see `SourceRegistry.gone`. `empty`: the folders contain no files, which needs
-    consent too.
-    """
-    gone = registry.gone(roots, options.prefix, context.staging, rejected)
-    mine = registry.of_roots(roots)
-    if gone and (empty or many(gone, mine)) and not options.agree(gone):
-        context.report.kept_back = gone
+def _deleted(context: Context, folders: Sequence[Path], is_empty: bool) -> list[str]:
+    options, registry, report = context.options, context.registry, context.report
+    unlisted = context.rejects.unlisted.intersection(folders)
+    for folder in sorted(unlisted):
+        report.warnings.append(f"{folder} cannot be listed completely: nothing is removed")
+    listed = [folder for folder in folders if folder not in unlisted]
+    deleted = registry.deleted(listed, options.prefix, context.staging)
+    is_much = is_empty or needs_consent(deleted, registry.of_roots(listed))
+    if deleted and is_much and not options.agree(deleted):
+        report.kept_back = deleted
         return []
-    return gone
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadPlan:
-    """The names of a load, computed before it writes a chunk.
-
-    `changed_keys`, `changed_heads`, `everything`: see `ChangedNames`. `gone`: ids of documents to
-    remove.
-    """
-
-    resolver: EntityResolver
-    finder: MentionFinder
-    labels: Labels
-    aliases: Sequence[Entry]
-    changed_keys: Set[str]
-    changed_heads: Set[str]
-    everything: bool
-    recogniser: str
-    gone: Sequence[str]
-
-
-def plan(context: Context, everything: bool, gone: Sequence[str]) -> LoadPlan:
-    """Open the load, compute its names, and write lists, ontologies and changed entities.
-
-    `everything`: compute the names and mentions of all stored chunks again. `gone`: documents to
-    remove at the end.
-    """
-    stores, namespace = context.stores, context.namespace
-    graph = stores.graph_writer
-    stores.index_writer.open_load(
-        context.report.run_id,
-        context.model,
-        context.dimension,
-        context.report.sparse_model,
-        namespace,
-    )
-    recogniser = context.report.names_by = recogniser_of(context)
-    renamed = graph.recogniser(namespace) != recogniser
-    everything = everything or renamed
-    leaving = leaving_of(context, gone)
-    before, labels = labels_of(context, leaving)
-    if renamed:
-        graph.note_recogniser(namespace, "")
-    stage_names(context, labels)
-    stored = tuple(graph.aliases(namespace))
-    old_aliases, old_names = Aliases(stored), Names()
-    old_names.add(old_aliases.of_curies())
-    aliases, names = listed_names(context, stored)
-    listed = old_names.changed(names) if context.staging.count("entity") else set()
-    changes = Changes((before, labels), leaving, listed)
-    every = {entry[1] for entry in stored} if everything else None
-    affected = stage_affected(context, changes, every, must=renamed)
-    resolver = resolver_of(context, aliases, names, affected)
-    resolve_edges(context, names, frozenset(gone))
-    resolver.write_listed()
-    if not everything:
-        resolver.write_changed(affected)
-    unnamed = affected - resolver.entities.keys()
-    entries = list(aliases.for_linking(names, labels, unnamed))
-    return LoadPlan(
-        resolver=resolver,
-        finder=MentionFinder(Linker(entries), names, labels),
-        labels=labels,
-        aliases=entries,
-        changed_keys=changed_keys(old_aliases.for_linking(old_names, before, set()), entries),
-        changed_heads=listed | (before.common ^ labels.common),
-        everything=everything,
-        recogniser=recogniser,
-        gone=gone,
-    )
-
-
-class Mark(NamedTuple):
-    """Progress of the last steps: a step and its last finished item, "" for none."""
-
-    step: str = "stale"
-    after: str = ""
-
-
-def finishing(
-    context: Context, load_plan: LoadPlan, registry: SourceRegistry, begun: Mark | None = None
-) -> Iterator[Mark]:
-    """Remove documents, write edges, relink stored chunks, write the register, end the load.
-
-    Yields a mark after each batch, from which another process can resume (`begun`). The load stays
-    open until the last step.
-    """
-    steps = _steps(context, load_plan, registry)
-    step, after = begun or Mark()
-    names = list(steps)[list(steps).index(step) :]
-    for name, following in zip_longest(names, names[1:]):
-        for done in steps[name](after if name == step else "") or ():
-            yield Mark(name, done)
-        if following is not None:
-            yield Mark(following)
-
-
-def _steps(
-    context: Context, load_plan: LoadPlan, registry: SourceRegistry
-) -> dict[str, Callable[[str], Iterator[str] | None]]:
-    stores, resolver = context.stores, load_plan.resolver
-
-    def relinked(after: str) -> Iterator[str]:
-        keys = Linker((key, "", True) for key in load_plan.changed_keys)
-        changed = ChangedNames(keys, load_plan.changed_heads, load_plan.everything)
-        return relink(resolver, load_plan.finder, changed, after)
-
-    def closed(_: str) -> None:
-        stores.graph_writer.note_recogniser(context.namespace, load_plan.recogniser)
-        stores.graph_writer.close_load(context.namespace)
-
-    return {
-        "stale": lambda after: remove_emptied(context, after),
-        "gone": lambda after: remove_documents(context, load_plan.gone, after),
-        "edges": lambda after: write_edges(context, resolver, after),
-        "earlier": relinked,
-        "graph": closed,
-        "register": lambda after: registry.write(context.staging, context.report.run_id, after),
-        "index": lambda _: stores.index_writer.close_load(context.namespace),
-    }
+    return deleted

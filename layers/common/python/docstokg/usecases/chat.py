@@ -7,6 +7,8 @@ from collections.abc import Collection
 
 from docstokg.contracts import Json
 from docstokg.contracts.chat import (
+    MODEL_NOT_FOUND,
+    NO_MODEL,
     ChatMessage,
     ChatPlan,
     ChatRequest,
@@ -37,7 +39,8 @@ from docstokg.usecases.problems import PROBLEM_TYPE, problem_reply
 STYLE_CUT = f"The system prompt was cut to {MAX_STYLE_CHARACTERS} characters."
 PARTS_UNREAD = "Images, audio and files in messages are not read."
 ITEMS_UNREAD = "Input items other than messages are not read."
-NO_MODEL = "does not exist or may not be used; see GET /v1/models"
+NO_NAMESPACE = FieldProblem(path="$.model", code=MODEL_NOT_FOUND, message=NO_MODEL)
+NO_SCHEMA = "schema_unsupported"
 _JSON_FIELDS = ("answer", "citations", "confidence")
 DEFAULT_TOKENS = 512
 MOST_TOKENS = 4096
@@ -84,8 +87,14 @@ class Conversation:
     def body(self, models: tuple[str, ...]) -> Json:
         """Return the RAGRequest as a dict, not validated.
 
-        `models`: names that are not split as MODEL@NAMESPACE.
+        `models`: names that are not split as MODEL@NAMESPACE. Vector stores are namespaces, too.
         """
+        stores = [
+            name
+            for tool in self._request.tools or ()
+            if field_of(tool, "type") == "file_search"
+            for name in field_of(tool, "vector_store_ids") or ()
+        ]
         request = self._request
         model, namespace = model_and_namespace(request.model, models)
         tokens = request.max_completion_tokens or request.max_tokens or DEFAULT_TOKENS
@@ -99,8 +108,8 @@ class Conversation:
         if question and len(question.encode("utf-8", "surrogatepass")) < MIN_QUERY_BYTES:
             question = question.ljust(MIN_QUERY_BYTES, "?")
         body = {"query": question, "history": self.history(), "synthesis": synthesis}
-        if namespace is not None:
-            body["namespace"] = namespace
+        if namespaces := tuple(dict.fromkeys([*([namespace] if namespace else ()), *stores])):
+            body["namespaces"] = namespaces
         return {**body, "budget": {"max_tokens_gen": min(tokens, MOST_TOKENS)}}
 
     def own(self, problem: FieldProblem) -> FieldProblem:
@@ -110,8 +119,10 @@ class Conversation:
             at = "$.messages" if self.place is None else f"$.messages[{self.place}].content"
         elif problem.path == _STYLE or problem.path.startswith(_HISTORY):
             at = "$.messages"
-        elif problem.path in ("$.namespace", "$.synthesis.model"):
+        elif problem.path == "$.synthesis.model":
             at = "$.model"
+        elif problem.path.startswith("$.namespaces"):
+            return NO_NAMESPACE
         return problem if at is None else problem.model_copy(update={"path": at})
 
 
@@ -163,6 +174,7 @@ def _as_chat(asked: ResponsesRequest) -> ChatRequest:
         messages=(style, *messages),
         stream=asked.stream,
         temperature=asked.temperature,
+        tools=asked.tools,
         max_tokens=asked.max_output_tokens,
         tool_choice=asked.tool_choice,
         response_format=ResponseFormat(type=form.type, json_schema=schema) if form else None,
@@ -199,6 +211,7 @@ def _read(
         include_usage=bool(options is not None and options.include_usage),
         stop=(chat.stop,) if isinstance(chat.stop, str) else chat.stop or (),
         fields=_json_fields(chat.response_format),
+        namespaces=request.requested_namespaces if request is not None else (),
         warnings=tuple(conversation.warnings),
     )
     return request, plan, [conversation.own(error) for error in errors]
@@ -211,12 +224,31 @@ def _unsupported(chat: ChatRequest, conversation: Conversation) -> list[FieldPro
     if chat.tool_choice not in (None, "none", "auto"):
         message = "no tools are called here; send none or auto"
         return [FieldProblem(path="$.tool_choice", code="tools_unsupported", message=message)]
-    schema = chat.response_format and chat.response_format.json_schema
+    form = chat.response_format
+    if form and form.type == "json_object" and _has_foreign_schema(conversation.style or ""):
+        message = "send the schema as json_schema; json_object has fields of its own"
+        return [FieldProblem(path="$.response_format", code=NO_SCHEMA, message=message)]
+    schema = form and form.json_schema
     if schema and not set(schema.schema_.required) <= set(_JSON_FIELDS):
         message = f"may require only {', '.join(_JSON_FIELDS)}"
         path = "$.response_format.json_schema"
-        return [FieldProblem(path=path, code="schema_unsupported", message=message)]
+        return [FieldProblem(path=path, code=NO_SCHEMA, message=message)]
     return []
+
+
+def _has_foreign_schema(style: str) -> bool:
+    """Return whether a text contains the JSON schema of an object with other fields."""
+    at = style.find("{")
+    while at >= 0:
+        try:
+            document, _ = json.JSONDecoder().raw_decode(style, at)
+        except (ValueError, RecursionError):
+            document = None
+        fields = field_of(document, "properties")
+        if isinstance(fields, dict):
+            return not set(fields) <= set(_JSON_FIELDS)
+        at = style.find("{", at + 1)
+    return False
 
 
 def _json_fields(form: ResponseFormat | None) -> dict[str, str]:
@@ -255,8 +287,8 @@ def model_reply(envelope: Envelope, models: tuple[str, ...]) -> Reply:
     is_named = namespace is None or re.fullmatch(NAMESPACE_PATTERN, namespace)
     if model in models and is_named and (not namespace or envelope.caller.may_read(namespace)):
         return json_sent(ListedModel(id=name).model_dump_json())
-    error = FieldProblem(path="$.model", code="model_not_found", message=NO_MODEL)
-    return problem_reply(404, "model_not_found", "", envelope.request_id, (error,))
+    error = FieldProblem(path="$.model", code=MODEL_NOT_FOUND, message=NO_MODEL)
+    return problem_reply(404, MODEL_NOT_FOUND, "", envelope.request_id, (error,))
 
 
 def json_sent(body: str, kind: str = JSON_TYPE) -> Reply:
@@ -279,7 +311,7 @@ def error_reply(reply: Reply) -> Reply:
         code=first.code if first is not None else problem.code,
     )
     headers = {**reply.headers, "Content-Type": JSON_TYPE}
-    body = ErrorReply(error=error).model_dump_json()
+    body = ErrorReply(error=error).model_dump_json(exclude={"docstokg"})
     return Reply(statusCode=reply.statusCode, body=body, headers=headers)
 
 

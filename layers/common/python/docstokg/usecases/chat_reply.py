@@ -8,11 +8,14 @@ from typing import Any
 
 from docstokg.contracts import Json
 from docstokg.contracts.chat import (
+    MODEL_NOT_FOUND,
     Annotation,
     AnswerMessage,
     ChatChoice,
     ChatCompletion,
     ChatPlan,
+    ErrorDetail,
+    ErrorReply,
     Evidence,
     FinishReason,
     Incomplete,
@@ -27,25 +30,38 @@ from docstokg.contracts.chat import (
 )
 from docstokg.contracts.envelope import Reply
 from docstokg.contracts.response import Citation, RAGResponse
-from docstokg.domain.answer.notices import CUT_SHORT
-from docstokg.usecases.chat import error_reply, json_sent
+from docstokg.contracts.state import Plan, Synthesis
+from docstokg.domain.answer.notices import CUT_SHORT, SYNTHESIS_UNAVAILABLE
+from docstokg.usecases.chat import JSON_TYPE, error_reply, json_sent
 from docstokg.usecases.links import is_web, passage_link
 
 WARNING_HEADER = "X-Docstokg-Warning"
 UNCITED_SHOWN = 5
+# Outcomes of a synthesis whose models all failed.
+FAILED = ("failed", "unconfigured")
+RETRY_S = "5"
+# Copies of the cited passages in a reply: once as evidence, the others in annotations.
+COPIES: Mapping[str, int] = {"chat": 2, "responses": 5}
 EVENTS_TYPE = "text/event-stream; charset=utf-8"
 _MARKER = re.compile(r"\[(\d+)\]")
 
 
-def chat_reply(reply: Reply, chat: ChatPlan, started_ms: int, public_url: str) -> Reply:
+def chat_reply(reply: Reply, plan: Plan, synthesis: Synthesis | None, public_url: str) -> Reply:
     """Convert a pipeline reply to a completion, an event stream or an error.
 
-    `public_url`: address of the page to which citations link, or "".
+    A model that failed is an error: 404 without key or address, else 503. `public_url`: address of
+    the page to which citations link, or "".
     """
+    chat = plan.chat
+    assert chat is not None
     if reply.statusCode != 200:
         return error_reply(reply)
     response = RAGResponse.model_validate_json(reply.body)
-    completion = _completion(response, chat, started_ms, public_url)
+    completion = _completion(response, chat, plan.started_ms, public_url)
+    is_failed = synthesis is None or synthesis.outcome in FAILED
+    # A stream ends with an error after its complete sentences.
+    if is_failed or (chat.stream and synthesis is not None and synthesis.is_incomplete):
+        return _model_error(response, synthesis, completion.docstokg)
     if chat.route == "responses":
         made = _model_response(completion)
         if chat.stream:
@@ -64,6 +80,25 @@ def chat_reply(reply: Reply, chat: ChatPlan, started_ms: int, public_url: str) -
         return reply
     headers = {**reply.headers, WARNING_HEADER: " ".join(chat.warnings)}
     return reply.model_copy(update={"headers": headers})
+
+
+def _model_error(response: RAGResponse, synthesis: Synthesis | None, found: Evidence) -> Reply:
+    detail = " ".join(one for one in response.warnings if one != SYNTHESIS_UNAVAILABLE)
+    if synthesis is not None and synthesis.outcome == "unconfigured":
+        status, code, headers = 404, MODEL_NOT_FOUND, {}
+    else:
+        reasons = [one for one in found.degraded_reasons if one.startswith("llm_")]
+        status, code, headers = 503, (*reasons, "llm_unavailable")[0], {"Retry-After": RETRY_S}
+    error = ErrorDetail(
+        message=detail or "The model did not answer.",
+        type="server_error" if status == 503 else "invalid_request_error",
+        param="model" if status == 404 else None,
+        code=code,
+    )
+    body = ErrorReply(error=error, docstokg=found).model_dump_json()
+    return json_sent(body).model_copy(
+        update={"statusCode": status, "headers": {"Content-Type": JSON_TYPE, **headers}}
+    )
 
 
 def _completion(
@@ -116,7 +151,7 @@ def _json_citation(citation: Citation, url: str, kind: str | None) -> Any:
     if kind in ("integer", "number"):
         return citation.rank
     if kind == "string":
-        return citation.snippet
+        return url
     named = {"rank": citation.rank, "url": url, "snippet": citation.snippet}
     return {**named, "title": citation.document_name or citation.doc_id, "uuid": citation.uuid}
 
@@ -135,7 +170,8 @@ def _annotations(
     by_rank = {citation.rank: citation for citation in cited}
     annotations = []
     for marker in _MARKER.finditer(content):
-        citation = by_rank.get(int(marker[1]))
+        # One annotation per citation: a model may repeat a marker hundreds of times.
+        citation = by_rank.pop(int(marker[1]), None)
         if citation is not None:
             url = urls[citation.rank]
             annotations.append(Annotation(url_citation=_url_citation(citation, url, marker.span())))
@@ -265,8 +301,8 @@ class ResponseEvents:
         )
 
     def failed(self, error: Json) -> str:
-        """Return the event of an error."""
-        fields = {name: error[name] for name in ("code", "message", "param")}
+        """Return the event of an error; OpenAI's client raises it because of its field `error`."""
+        fields = {name: error[name] for name in ("code", "message", "param")} | {"error": error}
         return self._frame("error", fields)
 
     def _of_text(self, name: str, **fields: Any) -> str:

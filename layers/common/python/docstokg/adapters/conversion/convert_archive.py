@@ -10,6 +10,8 @@ from dataclasses import replace
 from email.message import EmailMessage
 from pathlib import PurePosixPath
 
+from selectolax.lexbor import LexborHTMLParser
+
 from docstokg.adapters.conversion.convert_encoding import decode
 from docstokg.adapters.conversion.convert_html import convert as convert_html
 from docstokg.adapters.conversion.convert_lines import TextMaker, one_line
@@ -23,6 +25,15 @@ MOST_MEMBERS = 1_000
 MOST_MESSAGES = 10_000
 MOST_PARTS = 100
 _FROM = re.compile(rb"^From [^\r\n]*\d\d:\d\d[^\r\n]*\r?\n", re.MULTILINE)
+# A quotation with its attribution (`On 3 June Anna wrote:`), or a forwarded mail to the end.
+_QUOTED = re.compile(
+    r"^(?P<by>(?:(?!>)[^\n]+\n)?(?!>)[^\n]*:[ \t]*\n\s*)?(?P<text>(?:^>[^\n]*(?:\n|\Z))+)"
+    r"|^(?P<line>[-_]{3,}[^\n]*\n+)?(?P<head>(?:\*?[^\W\d][^\n:]{0,14}:\*?[ \t][^\n]+\n){2,})"
+    r"(?P<rest>.*)",
+    re.MULTILINE | re.DOTALL,
+)
+_MARKS = re.compile(r"^[> \t]+", re.MULTILINE)
+_QUOTES = "blockquote[type=cite], .gmail_quote, .yahoo_quoted"
 _SHOWN = ("From", "To", "Cc", "Date")
 
 
@@ -122,15 +133,44 @@ def _message(raw: bytes) -> Outline:
     maker.add("list", "\n".join([*lines, *(f"Attachment (not read): {name}" for name in names)]))
     plain = [part for part in bodies if part.get_content_type() == "text/plain"]
     for part in plain or bodies:
-        content = part.get_payload(decode=True) or b""
+        content = bytes(part.get_payload(decode=True) or b"")
         if plain:
-            text, encoding = _text(bytes(content), part.get_content_charset("utf-8"))
-            for paragraph in text.split("\n\n"):
-                maker.add("text", paragraph.strip("\n"))
+            text, encoding = _text(content, part.get_content_charset("utf-8"))
+            _write_body(maker, text)
         else:
-            for page in convert_html(bytes(content)):
-                maker.insert(page)
+            _write_page(maker, content)
     return maker.outline(subject, encoding)
+
+
+def _write_page(maker: TextMaker, content: bytes) -> None:
+    tree = LexborHTMLParser(content)
+    quote = tree.css_first(_QUOTES)
+    quoted = (quote.html or "").encode() if quote is not None else b""
+    if quote is not None:
+        quote.decompose()
+        content = (tree.html or "").encode()
+    for page in convert_html(content):
+        maker.insert(page)
+    for page in convert_html(quoted) if quoted else ():
+        maker.add("quote", page.text.strip("\n"))
+
+
+def _write_body(maker: TextMaker, text: str) -> None:
+    at = 0
+    for quoted in _QUOTED.finditer(text):
+        if quoted["head"] and not quoted["line"] and "@" not in quoted["head"]:
+            continue
+        _write_paragraphs(maker, text[at : quoted.start()])
+        at = quoted.end()
+        source = one_line(quoted["by"] or quoted["head"] or "").rstrip(":")
+        words = quoted["text"] or quoted["rest"]
+        maker.add("quote", _MARKS.sub("", words).strip("\n"), label=source)
+    _write_paragraphs(maker, text[at:])
+
+
+def _write_paragraphs(maker: TextMaker, text: str) -> None:
+    for paragraph in text.split("\n\n"):
+        maker.add("text", paragraph.strip("\n"))
 
 
 def _text(content: bytes, charset: str) -> tuple[str, str]:

@@ -28,6 +28,12 @@ _DEFINITION = re.compile(
 )
 _BEFORE = re.compile(r"[ \t]*(?:#|//|/\*|\*|@|--|;|\"\"\"|template\b)")
 _PARAGRAPH = re.compile(r"\n(?:[ \t]*\r?\n)+")
+# A mapping in a YAML list, with its indented lines.
+_RECORD = re.compile(
+    r"^([ ]*)-[ ]+[\w\"'.-]+:(?:[ ][^\n]*)?(?:\n|\Z)"
+    r"(?:\1[ ]+[^\s-][^\n]*(?:\n|\Z)|\1[ ]{2,}[^\n]*(?:\n|\Z))*",
+    re.MULTILINE,
+)
 _SETTINGS = re.compile(
     r"^[ \t]*\[{1,2}([^\]\n]{1,200})\]{1,2}[ \t]*(?:[#;][^\n]*)?(?:\n|\Z)", re.MULTILINE
 )
@@ -58,7 +64,7 @@ def convert_code(raw: bytes) -> tuple[Outline, ...]:
 
 
 def convert_settings(raw: bytes) -> tuple[Outline, ...]:
-    """Return one outline with the `[sections]` as headings.
+    """Return one outline with the `[sections]` as headings, YAML records as passages.
 
     Raise `LoadError` for binary data and a generated file (long lines).
     """
@@ -67,6 +73,8 @@ def convert_settings(raw: bytes) -> tuple[Outline, ...]:
     for section in _SETTINGS.finditer(text):
         line, before = line + text.count("\n", before, section.start()), section.start()
         blocks.append(Block("heading", *section.span(), 1, section[1].strip(), f"L{line}"))
+    if not blocks:
+        blocks = [Block("row", *record.span()) for record in _RECORD.finditer(text)]
     return (Outline(text, tuple(blocks), encoding=encoding),)
 
 

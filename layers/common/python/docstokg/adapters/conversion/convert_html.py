@@ -1,6 +1,9 @@
 """HTML converter."""
 
+import contextlib
+import re
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import groupby
@@ -10,9 +13,22 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from docstokg.adapters.conversion.convert_encoding import decode
 from docstokg.adapters.conversion.convert_lines import TextMaker, one_line
-from docstokg.adapters.conversion.package import check_depth
+from docstokg.adapters.conversion.marks import (
+    HIDDEN,
+    LEVEL,
+    LOWERED,
+    RAISED,
+    SAME_COLOUR,
+    STRUCK_OUT,
+    linear,
+    list_line,
+    numeral,
+    render,
+)
+from docstokg.adapters.conversion.package import check_depth, parse
 from docstokg.adapters.conversion.table_header import Cell
 from docstokg.contracts.outline import BlockKind, Outline
+from docstokg.domain.text.words import is_visible
 from docstokg.errors import LoadError
 
 _LEFT_OUT = (
@@ -33,6 +49,22 @@ STEERING_CLASSES = frozenset(_STEERING_CLASSES.split())
 _STEERING_LINKS = "prev previous next up first last start contents index"
 STEERING_LINKS = frozenset(_STEERING_LINKS.split())
 LEAST_STEERING = 2
+STRUCK = frozenset(("s", "strike", "del"))
+_MARKED = (
+    "[hidden]", "[style]", *STRUCK, "sup", "sub", "math", "ruby:not(:has(rp)) rt",
+    "a[role=doc-noteref]", ":not(sup) > a[epub\\:type=noteref]",
+    *(f":is(label, li, p, td, dd) > input[type={kind}]" for kind in ("checkbox", "radio")),
+)  # fmt: skip
+# Elements whose formatting carries meaning.
+MARKED = ", ".join(_MARKED)
+# Attribute of hidden elements.
+ATTRIBUTE = "docstokg-hidden"
+_UNSEEN = re.compile(
+    r"display:\s*none|visibility:\s*hidden|opacity:\s*0(?:\.0*)?\s*(?:;|\Z)"
+    r"|font-size:\s*(?:[01](?:\.\d+)?p[tx]|2(?:\.[0-5]\d*)?px|0)"
+)
+_COLOUR = re.compile(r"(?<![\w-])(color|background)(?:-color)?:\s*([^;\s]+)")
+_PANEL = re.compile(r"\b(?:tab|accordion|collaps|panel|carousel|slide)", re.IGNORECASE)
 STRUCTURED = ("dl", "ul", "ol", "table", "pre")
 # A table containing one of these is a page layout.
 LAYOUT = "table, h1, h2, h3, h4, h5, h6"
@@ -57,9 +89,54 @@ def convert(raw: bytes) -> tuple[Outline, ...]:
     if body is None:
         raise LoadError("contains no HTML")
     maker = TextMaker()
+    _write_marks(body, maker.left_out)
     _walk(_main(body), maker, 0)
     made = maker.outline(encoding=encoding)
     return (replace(made, title=made.title or title),)
+
+
+def _write_marks(body: LexborNode, left_out: Counter[str]) -> None:
+    for node in body.css(MARKED):
+        tag = node.tag or ""
+        if kind := STRUCK_OUT if tag in STRUCK else _invisible(node):
+            left_out[kind] += is_visible(node.text(deep=True))
+            node.attrs[ATTRIBUTE] = kind
+        elif tag == "math":
+            with contextlib.suppress(LoadError):
+                node.insert_before(linear(parse((node.html or "").replace("&nbsp;", " ").encode())))
+        elif tag == "input":
+            node.insert_before("☒ " if "checked" in node.attributes else "☐ ")
+        elif marks := _marks(node, tag):
+            node.insert_before(marks[0])
+            node.insert_after(marks[1])
+
+
+def _marks(node: LexborNode, tag: str) -> str:
+    if tag == "rt":
+        return "()"
+    if tag not in ("sup", "sub", "a"):
+        return ""
+    is_link = tag == "a" or node.css_matches('a[href^="#"]')
+    if is_link and node.text(deep=True).strip().isalnum():
+        return "[]"
+    return f"{RAISED if tag == 'sup' else LOWERED}{LEVEL}" if tag != "a" else ""
+
+
+def _invisible(node: LexborNode) -> str:
+    attributes = node.attributes
+    style = (attributes.get("style") or "").lower()
+    if "hidden" not in attributes and not _UNSEEN.search(style):
+        colours = dict(_COLOUR.findall(style))
+        same = colours.get("color", "") == colours.get("background", "-")
+        return SAME_COLOUR if same else ""
+    holder: LexborNode | None = node
+    while holder is not None:
+        named = holder.attributes
+        words = f"{named.get('role')} {named.get('class')} {named.get('aria-labelledby')}"
+        if holder.tag == "details" or _PANEL.search(words):
+            return ""
+        holder = holder.parent
+    return HIDDEN
 
 
 def _main(body: LexborNode) -> LexborNode:
@@ -98,12 +175,14 @@ def _is_left_out(node: LexborNode) -> bool:
     tag = node.tag or ""
     if tag == "-text":
         return False
+    if tag == "aside" and "epub:type" in node.attributes:  # a footnote of a book
+        return False
     return tag in LEFT_OUT or tag == "-comment" or _steers(node)
 
 
 def _steers(node: LexborNode) -> bool:
     attributes = node.attributes
-    if attributes.get("role") == "navigation":
+    if attributes.get("role") == "navigation" or ATTRIBUTE in attributes:
         return True
     if not STEERING_CLASSES.isdisjoint((attributes.get("class") or "").lower().split()):
         return True
@@ -123,7 +202,10 @@ def _block(node: LexborNode, tag: str, maker: TextMaker, depth: int) -> None:  #
     elif tag == "pre":
         maker.add("code", _set_off(node))
     elif tag == "table" and not any(inner != node for inner in node.css(LAYOUT)):
-        maker.table(_row(row, depth + 1) for row in node.css("tr"))
+        caption = node.css_first("caption")
+        name = one_line(_inline(caption, depth + 1)) if caption is not None else ""
+        rows = [_row(row, depth + 1) for row in node.css("tr") if not _is_left_out(row)]
+        maker.table(rows, name=name)
     elif tag in ("ul", "ol"):
         for kind, lines in groupby(_list_lines(node, depth + 1, ""), itemgetter(0)):
             between = "\n" if kind == "list" else "\n\n"
@@ -164,16 +246,21 @@ def _described(words: str, node: LexborNode, maker: TextMaker, depth: int) -> No
 def _list_lines(node: LexborNode, depth: int, indent: str) -> Iterator[tuple[BlockKind, str]]:
     check_depth(depth)
     items = (item for item in node.iter() if item.tag == "li" and not _is_left_out(item))
-    for number, item in enumerate(items, 1):
+    step = -1 if "reversed" in node.attributes else 1
+    number = _integer(node, "start") or (1 if step > 0 else len(node.css("li")))
+    for item in items:
         children = list(item.iter(include_text=True))
-        own = [child for child in children if child.tag not in ("ul", "ol")]
-        begun = f"{indent}{number}. " if node.tag == "ol" else f"{indent}- "
-        for kind, text in _pieces(own, depth + 1):
+        direct = [child for child in children if child.tag not in ("ul", "ol")]
+        number = _integer(item, "value") or number
+        style = node.attributes.get("type") or "1"
+        marker = f"{numeral(number, style)}." if node.tag == "ol" else "-"
+        number += step
+        for kind, text in _pieces(direct, depth + 1):
             if kind == "code":
                 yield kind, textwrap.indent(text, indent[:MOST_MARGIN])
             else:
-                yield "list", begun + text
-                begun = f"{indent}  "
+                yield "list", list_line(marker, text, indent) if marker else f"{indent}  {text}"
+                marker = ""
         for child in children:
             if child.tag in ("ul", "ol"):
                 yield from _list_lines(child, depth + 1, indent + "  ")
@@ -200,7 +287,7 @@ def _pieces(nodes: Iterable[LexborNode], depth: int) -> Iterator[tuple[BlockKind
 
 
 def _set_off(code: LexborNode) -> str:
-    return textwrap.indent(code.text(deep=True).strip("\n"), "    ")
+    return textwrap.indent(render(code.text(deep=True)).strip("\n"), "    ")
 
 
 def _holds(node: LexborNode, *tags: str) -> bool:
@@ -213,18 +300,18 @@ def _row(row: LexborNode, depth: int) -> list[Cell]:
     return [
         Cell(
             one_line(_inline(cell, depth)),
-            _span(cell, "colspan"),
-            _span(cell, "rowspan"),
+            _integer(cell, "colspan") or 1,
+            _integer(cell, "rowspan") or 1,
             cell.tag == "th",
         )
         for cell in row.iter()
-        if cell.tag in ("td", "th")
+        if cell.tag in ("td", "th") and not _is_left_out(cell)
     ]
 
 
-def _span(cell: LexborNode, name: str) -> int:
-    text = (cell.attributes.get(name) or "")[:4]
-    return int(text) if text.isdecimal() else 1
+def _integer(node: LexborNode, name: str) -> int | None:
+    text = (node.attributes.get(name) or "")[:6]
+    return int(text) if text.removeprefix("-").isdecimal() else None
 
 
 def _holds_blocks(node: LexborNode) -> bool:

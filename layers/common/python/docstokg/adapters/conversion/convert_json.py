@@ -29,16 +29,20 @@ def convert_notebook(raw: bytes) -> tuple[Outline, ...]:
         if not isinstance(cell, dict):
             continue
         source = _joined(cell.get("source"))
-        if cell.get("cell_type") == "markdown":
+        kind = cell.get("cell_type")
+        if kind == "markdown":
             maker.insert(_MARKDOWN.outline(source))
-        else:
-            maker.add("code", source.strip("\n"))
+            continue
+        parts = [source.strip("\n")]
         for output in cell.get("outputs") or ():
             if isinstance(output, dict):
                 data = output.get("data")
                 plain = data.get("text/plain") if isinstance(data, dict) else None
-                printed = _joined(output.get("text") or plain)
-                maker.add("code", printed[:LONGEST_OUTPUT].strip("\n"))
+                if printed := _joined(output.get("text") or plain)[:LONGEST_OUTPUT].strip("\n"):
+                    parts.append(f"Output: {printed}")
+                elif data:
+                    maker.left_out["outputs without text not read"] += 1
+        maker.add("code" if kind == "code" else "text", "\n".join(filter(None, parts)))
     return (maker.outline(),)
 
 
@@ -53,8 +57,7 @@ def convert_json(raw: bytes) -> tuple[Outline, ...]:
     if isinstance(value, list) and value and all(map(_is_document, value)):
         return tuple(_document(item, encoding) for item in value)
     maker = TextMaker()
-    for path, words in _values(value, "", 0):
-        maker.add("text", f"{path}: {words}" if path else words, label=path[:80])
+    _write(maker, value, "", 0)
     made = maker.outline(encoding=encoding)
     if not made.text:
         raise LoadError("contains no text")
@@ -109,6 +112,20 @@ def _document(value: dict[str, Any], encoding: str) -> Outline:
         acl=tuple(acl),
         metadata={**others, **metadata},
     )
+
+
+def _write(maker: TextMaker, value: object, path: str, depth: int) -> None:
+    check_depth(depth)
+    if isinstance(value, dict):
+        for key, item in value.items():
+            _write(maker, item, f"{path}.{key}" if path else str(key), depth + 1)
+    elif isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
+        for item in value:  # a record is one passage
+            pairs = list(_values(item, path, depth + 1))
+            maker.row([name for name, _ in pairs], [words for _, words in pairs])
+    else:
+        for name, words in _values(value, path, depth):
+            maker.add("text", f"{name}: {words}" if name else words, label=name[:80])
 
 
 def _values(value: object, path: str, depth: int) -> Iterator[tuple[str, str]]:

@@ -1,9 +1,11 @@
 """Text writer."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from docstokg.adapters.conversion.marks import render
 from docstokg.adapters.conversion.table_header import (
     LONGEST_LABEL,
     MOST_HEADS,
@@ -26,9 +28,13 @@ GOES_ON = "\2"
 
 
 class TextMaker:
-    """Collects a text and its blocks, separated by blank lines."""
+    """Collects a text and its blocks, separated by blank lines.
+
+    `left_out`: numbers of omitted parts, by kind.
+    """
 
     def __init__(self) -> None:
+        self.left_out: Counter[str] = Counter()
         self._parts: list[str] = []
         self._length = 0
         self.blocks: list[Block] = []
@@ -39,14 +45,14 @@ class TextMaker:
     ) -> None:
         """Write a text with visible characters as a block; empty ones are ignored.
 
-        Lines of tables, lists and code are children.
+        Lines of tables, lists, code and rows are children.
         """
         if not is_visible(text):
             return
         start = self._length
         self._write(text + "\n")
         children: tuple[Block, ...] = ()
-        if kind in ("table", "code", "list"):
+        if kind in ("table", "code", "list", "row"):
             places = [start]
             for line in text.split("\n"):
                 places.append(places[-1] + len(line) + 1)
@@ -69,39 +75,47 @@ class TextMaker:
         self.add("row", "\n".join(pairs), label=label, anchor=anchor)
 
     def table(
-        self, rows: Iterable[Sequence[Cell]], may_name: bool = True, above: Sequence[str] = ()
+        self,
+        rows: Iterable[Sequence[Cell]],
+        may_name: bool = True,
+        above: Sequence[str] = (),
+        name: str = "",
     ) -> list[str]:
         """Write a table, one self-contained line per row; return its column names.
 
         A line reads `Model: City; Weight: 21 kg.`, or `Weight: 21 kg.` for two columns without
         names. `may_name`: an unmarked first row may name the columns. `above`: column names of the
-        continued table, whose repeated header is dropped.
+        continued table, whose repeated header is dropped. `name`: the table's name, written before
+        each row, or once if long.
         """
-        filled = [row for row in _filled(rows) if any(cell.text for cell in row)]
-        heads = header_rows(filled) if may_name or (filled and filled[0][0].head) else 0
-        heads = heads if heads < len(filled) else 0  # a table of headers only is data
-        names = column_names(filled[:heads])
-        if above and filled and len(filled[0]) == len(above):
+        if len(name) > LONGEST_LABEL:
+            self.add("text", name)
+        begin = f"{name.rstrip('.:')} — " if 0 < len(name) <= LONGEST_LABEL else ""
+        table = [row for row in filled(rows) if any(cell.text for cell in row)]
+        heads = header_rows(table) if may_name or (table and table[0][0].head) else 0
+        heads = heads if heads < len(table) else 0  # a table of headers only is data
+        names = column_names(table[:heads])
+        if above and table and len(table[0]) == len(above):
             sizes = range(1, MOST_HEADS + 1)
-            repeats = next((n for n in sizes if column_names(filled[:n]) == list(above)), 0)
-            if repeats or not begins_a_table(filled):
+            repeats = next((n for n in sizes if column_names(table[:n]) == list(above)), 0)
+            if repeats or not begins_a_table(table):
                 names, heads = list(above), repeats
-        for row in filled[heads:]:
+        for row in table[heads:]:
             cells = [(at, cell) for at, cell in enumerate(row) if cell.text and cell.columns]
             between = "; " if names else ": " if len(row) == 2 else " | "
             parts = [
                 f"{names[at]}: {cell.text}" if at < len(names) and names[at] else cell.text or ""
                 for at, cell in cells
             ]
-            start = self._length
+            start = self._length + len(begin)
             for part, (_, cell) in zip(parts, cells, strict=True):
                 if cell.box:
                     self.places.append(Place(start, start + len(part), *cell.box))
                 start += len(part) + len(between)
-            line = between.join(parts)
+            line = begin + between.join(parts)
             # Without a final stop a row looks like a heading.
             self.add("text", line if len(parts) < 2 or line[-1] in ".!?:" else f"{line}.")
-        self.empty_columns(names, [[cell.text for cell in row] for row in filled[heads:]])
+        self.empty_columns(names, [[cell.text for cell in row] for row in table[heads:]])
         return names
 
     def empty_columns(self, names: Sequence[str], rows: Sequence[Sequence[str | None]]) -> None:
@@ -142,20 +156,25 @@ class TextMaker:
         base = self._length
         self._write(outline.text if outline.text.endswith("\n") else outline.text + "\n")
         self.blocks.extend(moved(block, base) for block in outline.blocks)
+        for note in outline.notes:
+            kind, _, number = note.rpartition(": ")
+            self.left_out[kind] += int(number)
         self._write("\n")
 
     def outline(self, title: str = "", encoding: str = "") -> Outline:
         """Return the text, titled `title` or its first heading of level 1; record `encoding`."""
         first = next((b.label for b in self.blocks if b.kind == "heading" and b.level == 1), "")
         made = Outline("".join(self._parts), tuple(self.blocks), title.strip() or first, encoding)
-        return replace(made, places=tuple(self.places))
+        notes = tuple(f"{kind}: {n}" for kind, n in self.left_out.items() if kind and n)
+        return replace(made, places=tuple(self.places), notes=notes)
 
     def _write(self, text: str) -> None:
         self._parts.append(text)
         self._length += len(text)
 
 
-def _filled(rows: Iterable[Sequence[Cell]]) -> Iterator[list[Cell]]:
+def filled(rows: Iterable[Sequence[Cell]]) -> Iterator[list[Cell]]:
+    """Yield rows with a cell for each column: merged cells are repeated."""
     below: dict[int, tuple[int, Cell]] = {}
     above: list[Cell] = []
     for row in rows:
@@ -196,5 +215,5 @@ def moved(block: Block, by: int) -> Block:
 
 
 def one_line(text: str) -> str:
-    """Return a text with white space normalised to single spaces."""
-    return " ".join(text.split())
+    """Return a text with marks rendered and white space normalised to single spaces."""
+    return " ".join(render(text).split())

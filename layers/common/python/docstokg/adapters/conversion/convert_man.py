@@ -4,6 +4,7 @@ import re
 
 from docstokg.adapters.conversion.convert_encoding import decode
 from docstokg.adapters.conversion.convert_lines import TextMaker, one_line
+from docstokg.adapters.conversion.table_header import Cell
 from docstokg.contracts.outline import Outline
 from docstokg.errors import LoadError
 
@@ -16,7 +17,14 @@ _SIGNS = {"(em": "—", "(en": "–", "(aq": "'", "(dq": '"', "(bu": "•", "(co
           "e": "\\", "-": "-", "~": " ", " ": " ", "0": " ", "'": "'", "`": "`"}  # fmt: skip
 _SIGN = re.compile(r"\\(\*?\(..|.)")
 _ARGUMENT = re.compile(r'"((?:[^"]|"")*)"?|(\S+)')
-_NAMES = "PP P LP Pp HP br sp RS RE Ed El Bd Bl IP TP TQ It nf fi EX EE"
+_NAMES = "PP P LP Pp HP br sp RS RE Ed El Bd Bl IP TP TQ It nf fi EX EE TS TE"
+# Rows of a table without tbl: cells are separated by a tab or two spaces.
+FEWEST_ROWS = 3
+_CELL = re.compile(r"\S+(?: \S+)*")
+_CODE = re.compile(r"[;{},\\]\s*\Z|^\s*[$#%>]")
+# A cell over several lines, and the column formats, of tbl.
+_TBL_BLOCK = re.compile(r"T\{\n(.*?)\n?T\}", re.DOTALL)
+_FORM = re.compile(r"[lrcnsaLRCNSAbBiIfw|^\s\d(),._-]+\.")
 _PARAGRAPHS = frozenset(_NAMES.split())
 _FONT_NAMES = "B I BR RB BI IB IR RI SM SB R"
 _FONTS = frozenset(_FONT_NAMES.split())
@@ -48,7 +56,7 @@ class _Page:
         self.title = ""
         self._words: list[str] = []
         self._term = ""
-        self._wants_term = self._is_code = self._is_left_out = False
+        self._wants_term = self._is_code = self._is_left_out = self._in_columns = False
         self._name = ""
 
     def read(self, line: str) -> None:
@@ -69,6 +77,10 @@ class _Page:
         elif name in ("de", "ig"):
             self._is_left_out = True
         elif name in _PARAGRAPHS:
+            if self._in_columns and name == "It":
+                cells = values[1:] if values[:1] and values[0] in _BARE else values
+                self._words.append("\t".join(" ".join(cells).split(" Ta ")))
+                return
             self.flush()
             self._begin(name, values)
         elif name in _FONTS:
@@ -77,9 +89,10 @@ class _Page:
             self._take(self._described(name, values))
 
     def _begin(self, name: str, values: list[str]) -> None:
-        if name in ("nf", "EX", "Bd"):
+        self._in_columns = name == "Bl" and "-column" in values
+        if name in ("nf", "EX", "Bd", "TS") or self._in_columns:
             self._is_code = True
-        elif name in ("fi", "EE", "Ed"):
+        elif name in ("fi", "EE", "Ed", "TE", "El"):
             self._is_code = False
         elif name in ("TP", "TQ"):
             self._wants_term = True
@@ -110,13 +123,34 @@ class _Page:
     def flush(self) -> None:
         words, self._words = self._words, []
         term, self._term = self._term, ""
-        if self._is_code:
+        if self._is_code and (rows := _rows(words)):
+            self.maker.table([[Cell(cell) for cell in row] for row in rows])
+        elif self._is_code:
             self.maker.add("code", "\n".join(f"    {line}" for line in words).strip("\n"))
         elif term:
             body = one_line(" ".join(words))
             self.maker.add("item", f"{term}\n    {body}" if body else term, label=term[:80])
         else:
             self.maker.add("text", one_line(" ".join(words)))
+
+
+def _rows(lines: list[str]) -> list[list[str]]:
+    text = _TBL_BLOCK.sub(lambda block: one_line(block[1]), "\n".join(lines))
+    lines = [line for line in text.split("\n") if line.strip(" _=")]
+    form = next((at for at, line in enumerate(lines) if _FORM.fullmatch(line)), -1)
+    if form < 0 and (len(lines) < FEWEST_ROWS or any(map(_CODE.search, lines))):
+        return []
+    lines = lines[form + 1 :]
+    if lines and all("\t" in line.strip() for line in lines):
+        return [line.split("\t") for line in lines]
+    found = [list(_CELL.finditer(line.expandtabs())) for line in lines]
+    if min(map(len, found), default=0) < 2 or len(set(map(len, found))) > 1:
+        return []
+    for column in zip(*found, strict=True):
+        starts, ends = ({cell.span()[side] for cell in column} for side in (0, 1))
+        if len(starts) > 1 and len(ends) > 1:
+            return []
+    return [[cell[0] for cell in cells] for cells in found]
 
 
 def _plain(text: str) -> str:

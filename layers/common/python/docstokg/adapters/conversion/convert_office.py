@@ -2,11 +2,26 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from xml.etree.ElementTree import Element
 
 from docstokg.adapters.conversion.convert_lines import TextMaker, one_line
+from docstokg.adapters.conversion.marks import (
+    DELETED,
+    HIDDEN,
+    LEVEL,
+    LOWERED,
+    RAISED,
+    SAME_COLOUR,
+    STRUCK_OUT,
+    TINY,
+    UNKNOWN_BACKGROUND,
+    linear,
+    list_line,
+    numeral,
+)
 from docstokg.adapters.conversion.number_format import EPOCH, shown
+from docstokg.adapters.conversion.numbering import Numbering, value_of
 from docstokg.adapters.conversion.package import Package
 from docstokg.adapters.conversion.table_header import Cell
 from docstokg.contracts.outline import Outline
@@ -16,8 +31,14 @@ _HEADING = re.compile(r"heading (\d)", re.IGNORECASE)
 _HOLDERS = frozenset(
     ("sdt", "sdtContent", "customXml", "ins", "smartTag", "AlternateContent", "Choice")
 )
-_BREAKS = frozenset(("tab", "br", "cr"))
-_NO_WORDS = frozenset(("Fallback", "del", "moveFrom", "txbxContent", "rt"))
+_SIGNS = {"tab": " ", "br": " ", "cr": " ", "noBreakHyphen": "-"}
+_NO_WORDS = frozenset(("Fallback", "txbxContent", "rt"))
+# Numbers of clauses (`2.2`) begin a paragraph, others (`2.`, `b)`) a list item.
+_CLAUSE = re.compile(r"\D{0,3}\d+\.\d")
+_SLIDE_NUMBER = re.compile(r"(arabic|alphaLc|alphaUc|romanLc|romanUc)(\w*)")
+_SLIDE_STYLES = {"arabic": "1", "alphaLc": "a", "alphaUc": "A", "romanLc": "i", "romanUc": "I"}
+_NOTHING = Element("none")
+WHITE = "FFFFFF"
 _NOTES = ("footnote", "endnote")
 _PRIVATE = range(0xE000, 0xF900)
 
@@ -33,41 +54,90 @@ UNREAD = (
 
 
 class Words:
-    """Reads Office words and counts skipped texts."""
+    """Reads Office words and counts skipped texts in `left_out`.
 
-    def __init__(self) -> None:
-        self.left_out: Counter[str] = Counter()
+    `styles`: Word's styles by id. `smallest`: minimum text size in the file's units.
+    """
+
+    def __init__(
+        self, left_out: Counter[str], styles: Mapping[str, Element] | None = None, smallest: int = 4
+    ) -> None:
+        self.left_out, self._styles, self._smallest = left_out, styles or {}, smallest
+        # Colour (RGB) behind the text, "" if unknown.
+        self.background = WHITE
+
+    def on(self, background: str | None, element: Element) -> str:
+        """Return the words of a part that has its own background, unless None."""
+        around = self.background
+        self.background = around if background is None else background
+        words = self.of(element)
+        self.background = around
+        return words
 
     def of(self, element: Element) -> str:
-        """Return a paragraph's words; breaks and tabs become spaces, hidden text is skipped."""
-        if element.tag in ("t", "m:t"):
+        """Return the words of a part; breaks and tabs become spaces.
+
+        Hidden, struck-out and deleted text is skipped.
+        """
+        tag = element.tag
+        if tag == "t":
             return element.text or ""
-        if element.tag in _BREAKS:
-            return " "
-        if element.tag == "noBreakHyphen":
-            return "-"
-        if element.tag == "sym":
+        if tag in _SIGNS:
+            return _SIGNS[tag]
+        if tag == "sym":
             return self._symbol(element.get("char", ""))
-        if element.tag == "r" and _is_on(element.find("rPr/vanish")):
-            self.left_out["hidden texts"] += _has_text(element)
+        if tag == "oMath":
+            return linear(element)
+        if tag == "checkBox":
+            checked = element.find("checked")
+            return "☒ " if _is_on(element.find("default") if checked is None else checked) else "☐ "
+        if tag in ("del", "moveFrom"):
+            words = "".join(part.text or "" for part in element.iter("delText"))
+            self.left_out[DELETED] += is_visible(words)
             return ""
-        return "".join(self.of(part) for part in element if part.tag not in _NO_WORDS)
+        if tag == "rPh":
+            self.left_out["readings not read"] += 1
+            return ""
+        if tag == "r":
+            return self._run(element)
+        text = "".join(self.of(part) for part in element if part.tag not in _NO_WORDS)
+        reading = element.find("rt") if tag == "ruby" else None
+        return f"{text}({self.of(reading)})" if reading is not None else text
+
+    def _run(self, run: Element) -> str:
+        text = "".join(self.of(part) for part in run if part.tag not in _NO_WORDS)
+        own = run.find("rPr")
+        if own is None or not is_visible(text):
+            return text
+        style = self._styles.get(value_of(own, "rStyle"), _NOTHING).find("rPr")
+        background = shade_of(own)
+        background = self.background if background is None else background
+        for properties in (own, style):
+            if kind := left_out_kind(properties, background, self._smallest):
+                self.left_out[kind] += 1
+                return ""
+        if not background and colour_of(own) == WHITE:
+            self.left_out[UNKNOWN_BACKGROUND] += 1
+        place = value_of(own, "vertAlign") or value_of(style, "vertAlign")
+        offset = {"superscript": "1", "subscript": "-1"}.get(place, own.get("baseline", "0"))
+        if not offset.strip("0"):
+            return text
+        return f"{LOWERED if offset.startswith('-') else RAISED}{text}{LEVEL}"
 
     def _symbol(self, code: str) -> str:
         number = int(code, 16) if re.fullmatch(r"[0-9A-Fa-f]{1,5}", code) else 0xF000
         if number in _PRIVATE:  # its shape depends on the font
-            self.left_out["symbols of a font"] += 1
+            self.left_out["symbols of a font not read"] += 1
             return ""
         return chr(number)
 
-    def notes(self, package: Package, read: Iterable[str]) -> tuple[str, ...]:
-        """Return notes on skipped texts and on package parts not in `read`."""
+    def count(self, package: Package, read: Iterable[str]) -> None:
+        """Count package parts with text that are not in `read`."""
         done = set(read)
         for name in package.names:
             kind = next((kind for part, kind in UNREAD if part.search(f"/{name}")), "")
             if kind and name not in done and _has_text(package.tree(name)):
-                self.left_out[kind] += 1
-        return tuple(f"{kind} not read: {n}" for kind, n in self.left_out.items() if n)
+                self.left_out[f"{kind} not read"] += 1
 
 
 def convert_docx(raw: bytes) -> tuple[Outline, ...]:
@@ -79,41 +149,49 @@ def convert_docx(raw: bytes) -> tuple[Outline, ...]:
     main = package.main()
     links = list(package.links(main).values())
     parts = dict(links)
-    styles = {
-        style.get("styleId", ""): _value(style, "name")
-        for style in package.optional(parts.get("styles", "")).iter("style")
-    }
+    styles = package.optional(parts.get("styles", ""))
     notes = {
         (kind, note.get("id", "")): note
         for kind in _NOTES
         for note in package.optional(parts.get(f"{kind}s", "")).iter(kind)
         if note.get("type", "normal") == "normal"
     }
-    body = _Body(styles, notes)
-    body.write(package.tree(main).find("body"))
+    body = _Body(Numbering(package.optional(parts.get("numbering", "")), styles), notes)
+    document = package.tree(main)
+    page = document.find("background")
+    body.words.background = WHITE if page is None else page.get("color", "")
+    body.write(document.find("body"))
     charts = [name for kind, name in links if kind == "chart"]
     for name in charts:
         write_chart(body.maker, package.tree(name))
-    outline = body.maker.outline(body.title or package.title())
-    return (outline.noted(body.words.notes(package, charts)),)
+    furniture = [name for kind, name in links if kind in ("header", "footer")]
+    body.words.background = ""
+    for words in dict.fromkeys(body.words.of(package.tree(name)) for name in furniture):
+        body.maker.add("row", one_line(words))
+    body.words.count(package, [*charts, *furniture])
+    return (body.maker.outline(body.title or package.title()),)
 
 
 class _Body:
-    def __init__(self, styles: dict[str, str], notes: dict[tuple[str, str], Element]) -> None:
-        self.maker, self.words, self.title = TextMaker(), Words(), ""
-        self._styles, self._notes = styles, notes
+    def __init__(self, numbering: Numbering, notes: dict[tuple[str, str], Element]) -> None:
+        self.maker, self.title = TextMaker(), ""
+        self.words = Words(self.maker.left_out, numbering.styles)
+        self._numbering, self._notes = numbering, notes
         self._items: list[str] = []
 
     def write(self, holder: Element | None) -> None:
-        for part in _parts(holder):
+        caption = ""
+        parts = list(_parts(holder))
+        for part, following in zip(parts, [*parts[1:], _NOTHING], strict=True):
             if part.tag == "tbl":
                 self._flush()
-                self.maker.table([self._row(row) for row in _named(part, "tr")])
-            else:
-                self._paragraph(part)
+                self.maker.table([self._row(row) for row in _named(part, "tr")], name=caption)
+            caption = self._paragraph(part, following.tag == "tbl") if part.tag == "p" else ""
             for hanging in [*_boxes(part), *self._noted(part)]:
                 self._flush()
+                around, self.words.background = self.words.background, ""
                 self.write(hanging)
+                self.words.background = around
         self._flush()
 
     def _noted(self, part: Element) -> Iterator[Element]:
@@ -122,22 +200,32 @@ class _Body:
                 if (note := self._notes.pop((kind, reference.get("id", "")), None)) is not None:
                     yield note
 
-    def _paragraph(self, part: Element) -> None:
-        words = one_line(self.words.of(part))
+    def _paragraph(self, part: Element, is_above_table: bool) -> str:
         properties = part.find("pPr")
-        name = _value(properties, "pStyle")
-        style = self._styles.get(name, name)
-        heading = _HEADING.match(style)
-        numbered = properties is not None and properties.find("numPr") is not None
-        if words and (style.startswith("List") or (numbered and not heading)):
-            self._items.append(f"- {words}")
-            return
+        style = self._numbering.styles.get(value_of(properties, "pStyle"), _NOTHING)
+        name = value_of(style, "name") or value_of(properties, "pStyle")
+        shade = shade_of(properties)
+        shade = shade_of(style.find("pPr")) if shade is None else shade
+        words = one_line(self.words.on(shade, part))
+        marker = self._numbering.marker(properties) if words else None
+        printed = f"{marker} {words}" if marker and marker != "-" else words
+        heading = _HEADING.match(name)
+        if words and not heading and (marker or name.startswith("List")):
+            if marker and _CLAUSE.match(marker):
+                self._flush()
+                self.maker.add("text", printed)
+            else:
+                self._items.append(list_line(marker or "-", words))
+            return ""
         self._flush()
-        if heading or style == "Title":
-            self.title = self.title or (words if style == "Title" else "")
-            self.maker.heading(words, int(heading[1]) if heading else 1)
+        if heading or name == "Title":
+            self.title = self.title or (words if name == "Title" else "")
+            self.maker.heading(printed if words else "", int(heading[1]) if heading else 1)
+        elif is_above_table and name.lower() == "caption":
+            return words
         else:
             self.maker.add("text", words)
+        return ""
 
     def _row(self, row: Element) -> list[Cell]:
         head = row.find("trPr/tblHeader") is not None
@@ -156,19 +244,25 @@ def convert_pptx(raw: bytes) -> tuple[Outline, ...]:
     package = Package(raw, "PPTX presentation")
     main = package.main()
     links = package.links(main)
-    maker, words, charts = TextMaker(), Words(), list[str]()
+    maker, charts = TextMaker(), list[str]()
+    words = Words(maker.left_out, smallest=200)
     slides = dict.fromkeys(one.get("rel:id", "") for one in package.tree(main).iter("sldId"))
     for number, slide in enumerate(slides, 1):
         name = links.get(slide, ("", ""))[1]
+        content = package.tree(name)
+        if not _is_on(content, "show", "1"):
+            maker.left_out["hidden slides not read"] += 1
+            continue
         maker.page(str(number))
-        _shapes(package.tree(name), maker, words)
+        _shapes(content, maker, words)
         for kind, part in package.links(name).values():
             if kind == "chart":
                 charts.append(part)
                 write_chart(maker, package.tree(part))
             elif kind == "notesSlide":
                 _shapes(package.tree(part), maker, words, notes=True)
-    return (maker.outline(package.title()).noted(words.notes(package, charts)),)
+    words.count(package, charts)
+    return (maker.outline(package.title()),)
 
 
 def write_chart(maker: TextMaker, chart: Element) -> None:
@@ -214,13 +308,41 @@ def _shapes(slide: Element, maker: TextMaker, words: Words, notes: bool = False)
         elif shape.tag == "sp":
             holder = shape.find("nvSpPr/nvPr/ph")
             kind = holder.get("type", "body") if holder is not None else ""
-            lines = list(filter(None, (one_line(words.of(p)) for p in shape.iter("p"))))
-            if notes and kind != "body":
+            if (notes and kind != "body") or kind in ("sldNum", "dt", "ftr"):
                 continue
+            if _is_on(shape.find("nvSpPr/cNvPr"), "hidden"):
+                maker.left_out["hidden shapes not read"] += _has_text(shape)
+                continue
+            words.background = colour_of(shape.find("spPr"))
+            lines = list(_slide_lines(shape, words))
             if kind in ("title", "ctrTitle"):
-                maker.heading(" ".join(lines), 2)
-            elif kind not in ("sldNum", "dt", "ftr"):
-                maker.add("list", "\n".join(lines))
+                maker.heading(" ".join(line[1] for line in lines), 2)
+            elif len(lines) == 1 and lines[0][0] == "-":
+                maker.add("list", lines[0][1])
+            else:
+                maker.add("list", "\n".join(list_line(*line) for line in lines))
+
+
+def _slide_lines(shape: Element, words: Words) -> Iterator[tuple[str, str, str]]:
+    counts: dict[int, int] = {}
+    for paragraph in shape.iter("p"):
+        if not (text := one_line(words.of(paragraph))):
+            continue
+        properties = paragraph.find("pPr")
+        numbered = properties.find("buAutoNum") if properties is not None else None
+        level = _number(properties.get("lvl", "0")) if properties is not None else 0
+        deepest = level if numbered is not None else level - 1
+        counts = {at: count for at, count in counts.items() if at <= deepest}
+        if numbered is None or (form := _SLIDE_NUMBER.match(numbered.get("type", ""))) is None:
+            yield "-", text, "  " * level
+            continue
+        counts[level] = counts.get(level, _number(numbered.get("startAt", "1")) - 1) + 1
+        around = {"ParenBoth": "()", "ParenR": " )", "Period": " ."}.get(form[2], "  ")
+        yield (
+            f"{around[0]}{numeral(counts[level], _SLIDE_STYLES[form[1]])}{around[1]}".strip(),
+            text,
+            "  " * level,
+        )
 
 
 def _parts(body: Element | None) -> Iterator[Element]:
@@ -255,13 +377,16 @@ def cell_of(cell: Element, words: Words, head: bool) -> Cell:
     merged = properties.find("vMerge") if properties is not None else None
     goes_on = merged is not None and merged.get("val", "continue") == "continue"
     if goes_on or cell.get("vMerge") in ("1", "true"):
-        return Cell(None, _number(_value(properties, "gridSpan")), head=head)
+        return Cell(None, _number(value_of(properties, "gridSpan")), head=head)
     if cell.get("hMerge") in ("1", "true"):
         return Cell("", head=head)
+    fill = shade_of(properties)
+    words.background = (colour_of(properties) if fill is None else fill) or ""
     text = one_line(" ".join(words.of(p) for p in cell.iter("p")))
+    words.background = WHITE
     runs = [run for run in cell.iter("r") if _has_text(run)]
     bold = [_is_on(run.find("rPr/b")) or _is_on(run.find("rPr"), "b") for run in runs]
-    span = _number(cell.get("gridSpan") or _value(properties, "gridSpan"))
+    span = _number(cell.get("gridSpan") or value_of(properties, "gridSpan"))
     return Cell(text, span, head=head, strong=bool(bold) and all(bold))
 
 
@@ -269,14 +394,47 @@ def _has_text(part: Element) -> bool:
     return any(is_visible(one.text or "") for one in part.iter() if one.tag in ("t", "text", "v"))
 
 
-def _is_on(element: Element | None, name: str = "val") -> bool:
-    default = "1" if name == "val" else "0"
+def _is_on(element: Element | None, name: str = "val", default: str = "") -> bool:
+    default = default or ("1" if name == "val" else "0")
     return element is not None and element.get(name, default) in ("1", "true", "on")
 
 
-def _value(element: Element | None, tag: str) -> str:
-    found = element.find(tag) if element is not None else None
-    return found.get("val", "") if found is not None else ""
+def left_out_kind(properties: Element | None, background: str, smallest: int) -> str:
+    """Return the note's kind for text that these run properties hide on a background, or ""."""
+    if properties is None:
+        return ""
+    if _is_on(properties.find("vanish")):
+        return HIDDEN
+    struck = (_is_on(properties.find(name)) for name in ("strike", "dstrike"))
+    if any(struck) or properties.get("strike", "noStrike") != "noStrike":
+        return STRUCK_OUT
+    size = value_of(properties, "sz") or properties.get("sz", "")
+    if size.isdecimal() and int(size) < smallest:
+        return TINY
+    is_same = background and colour_of(properties) == background
+    return SAME_COLOUR if is_same else ""
+
+
+def colour_of(properties: Element | None) -> str:
+    """Return the text or fill colour (RGB, capitals) of properties, "" without a fixed one."""
+    for path in ("color", "fgColor", "solidFill/srgbClr"):
+        if properties is not None and (colour := properties.find(path)) is not None:
+            value = colour.get("val") or colour.get("rgb") or ""
+            return WHITE if colour.get("theme") == "0" else value[-6:].upper()
+    return ""
+
+
+def shade_of(properties: Element | None) -> str | None:
+    """Return the shade or highlight of a Word part; None without."""
+    shade = properties.find("shd") if properties is not None else None
+    if highlight := value_of(properties, "highlight").replace("none", ""):
+        return WHITE if highlight == "white" else highlight
+    fill = shade.get("fill", "auto") if shade is not None else "auto"
+    return None if fill == "auto" else fill.upper()
+
+
+def _fill_of(properties: Element | None) -> str:
+    return "" if properties is None else colour_of(properties)
 
 
 def _number(text: str) -> int:

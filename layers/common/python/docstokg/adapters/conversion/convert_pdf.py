@@ -2,6 +2,7 @@
 
 import struct
 import zlib
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -19,9 +20,11 @@ from docstokg.adapters.conversion.pdf_flow import (
 from docstokg.adapters.conversion.pdf_page import (
     PageView,
     Word,
+    fills_of,
     form_values,
     lines_of,
     rules_of,
+    unstruck,
     with_values,
 )
 from docstokg.adapters.conversion.pdf_scan import Reading, is_scanned
@@ -47,11 +50,11 @@ def convert(raw: bytes, readings: Mapping[str, Reading] | None = None) -> tuple[
         raise LoadError(f"has more than {MOST_PAGES:,} pages")
     document.init_forms()
     readings = readings or {}
-    reader = _Pages(document, readings)
+    writer = _Writer()
+    reader = _Pages(document, readings, writer.maker.left_out)
     middle = max(0, (count - SAMPLE) // 2)
     sampled = {at: reader.page(at) for at in range(middle, min(count, middle + SAMPLE))}
     furniture = Furniture(sampled.values())
-    writer = _Writer()
     before: PageParts | None = None
     for at in range(count):
         page = sampled.pop(at, None) or reader.page(at)
@@ -70,8 +73,10 @@ def convert(raw: bytes, readings: Mapping[str, Reading] | None = None) -> tuple[
 
 
 class _Pages:
-    def __init__(self, document: pdfium.PdfDocument, readings: Mapping[str, Reading]) -> None:
-        self._document, self._readings = document, readings
+    def __init__(
+        self, document: pdfium.PdfDocument, readings: Mapping[str, Reading], left_out: Counter[str]
+    ) -> None:
+        self._document, self._readings, self.left_out = document, readings, left_out
         self.unread: set[int] = set()
 
     def page(self, at: int) -> PageParts:
@@ -79,9 +84,18 @@ class _Pages:
         view = PageView(page)
         number = str(at + 1)
         reading = self._readings.get(number, [])
+        level, upright = rules_of(page, view)
         lines = [[Word(text, box) for text, box, _ in line] for line in reading]
-        lines = lines or with_values(lines_of(page, view), form_values(self._document, page, view))
-        parts = list(parts_of(lines, *rules_of(page, view)))
+        if not lines:
+            lines = lines_of(page, view, fills_of(page, view), self.left_out)
+            scan = (
+                (word.text, word.box, 1000) for line in lines for word in line if word.is_scanned
+            )
+            reading = [list(scan)]
+            lines = unstruck(lines, level, self.left_out)
+            values = form_values(self._document, page, view, self.left_out)
+            lines = with_values(lines, values)
+        parts = list(parts_of(lines, level, upright))
         if number not in self._readings and is_scanned(page):
             self.unread.add(at + 1)
         page.close()
@@ -105,7 +119,7 @@ class _Writer:
             self._names = []
             words = [[(word.text, word.box) for word in line] for line in part]
             maker.lines(words, page.rest if at + 1 == len(page.parts) else "")
-        if page.reading:
+        if any(page.reading):
             maker.places[done:] = (_read(place, page.reading) for place in maker.places[done:])
 
 
@@ -117,7 +131,7 @@ def _read(place: Place, reading: Reading) -> Place:
         for _, (left, top, right, bottom), sure in line
         if x0 <= (left + right) / 2 <= x1 and y0 <= (top + bottom) / 2 <= y1
     ]
-    return place._replace(ocr=max(1, min(inside, default=1)))
+    return place._replace(ocr=max(1, min(inside)) if inside else 0)
 
 
 def render(raw: bytes, number: int) -> bytes:

@@ -9,6 +9,11 @@ _HEADING = re.compile(
     r"(?:(?<=\A)|(?<=\n))(?:(?P<over>([!-/:-@[-`{-~])\2+)[ \t]*\r?\n)?"
     r"(?P<words>[ \t]*\S[^\n]*)\n(?P<under>(?P<sign>[!-/:-@[-`{-~])(?P=sign)+)[ \t]*(?=\r?\n|\Z)"
 )
+# A comment: an explicit markup start that is no directive, target, footnote or substitution.
+_COMMENT = re.compile(
+    r"^\.\.[ \t]+(?![^\s:]+::|[_\[|])[^\n]*\n?(?:[ \t]+\S[^\n]*\n?|[ \t]*\n(?=[ \t]+\S))*",
+    re.MULTILINE,
+)
 _MARKS = re.compile(
     r":[\w:+-]{1,60}+:`([^`]{0,500}+)`|[`*|]{1,9}+([^`*|]{1,500}+)[`*|]{1,9}+_{0,2}"
 )
@@ -39,4 +44,11 @@ def convert(raw: bytes) -> tuple[Outline, ...]:
         level = min(levels.index(style) + 1, 6)
         blocks.append(Block("heading", match.start(), end, level, plain))
     title = blocks[0].label if blocks and blocks[0].level == 1 else ""
-    return (Outline(text, tuple(blocks), title, encoding),)
+    spans = (match.span() for match in _COMMENT.finditer(text))
+    blocks += [
+        Block("gap", *span)
+        for span in spans
+        if not any(b.end > span[0] and b.start < span[1] for b in blocks)
+    ]
+    ordered = sorted(blocks, key=lambda block: block.start)
+    return (Outline(text, tuple(ordered), title, encoding),)

@@ -1,15 +1,38 @@
 """RTF converter."""
 
 import re
+from collections import Counter
 
-from striprtf.striprtf import rtf_to_text
+from striprtf.striprtf import destinations, rtf_to_text
 
 from docstokg.adapters.conversion.convert_lines import TextMaker, one_line
+from docstokg.adapters.conversion.marks import (
+    DELETED,
+    HIDDEN,
+    LEVEL,
+    LOWERED,
+    RAISED,
+    STRUCK_OUT,
+    TINY,
+    UNKNOWN_BACKGROUND,
+)
 from docstokg.contracts.outline import Outline
 from docstokg.errors import LoadError
 
 # Escape of a UTF-16 unit, which is a signed number.
 _CHARACTER = re.compile(r"\\u(-?\d+)")
+_TOKEN = re.compile(
+    r"(?:\\\*)?\\([a-zA-Z]{1,32})(-?\d{1,10})? ?|\\'..|\\[^a-zA-Z]|[{}]|[^\\{}]+", re.DOTALL
+)
+_LEFT_OUT = {"v": HIDDEN, "strike": STRUCK_OUT, "striked": STRUCK_OUT,
+             "deleted": DELETED}  # fmt: skip
+_WHITE = re.compile(r"\\red255\\green255\\blue255")
+_SHIFTS = {"super": RAISED, "up": RAISED, "sub": LOWERED, "dn": LOWERED, "nosupersub": ""}
+_COUNTED = {"annotation": "comments not read", "header": "headers or footers not read",
+            "footer": "headers or footers not read", "mmath": "formulas not read",
+            "moMath": "formulas not read", "formfield": "form fields not read"}  # fmt: skip
+# The printed number of a paragraph and the text of a footnote are read.
+_READ = {"pntext": "", "footnote": " ("}
 _UNKNOWN = r"\u65533"
 
 
@@ -20,9 +43,60 @@ def convert(raw: bytes) -> tuple[Outline, ...]:
     maker = TextMaker()
     # Non-ASCII bytes are escapes in the encoding that the file declares.
     text = _CHARACTER.sub(_unit, raw.decode("latin-1"))
+    text = _visible(text, maker.left_out)
     for line in rtf_to_text(text, errors="replace").split("\n"):
         maker.add("text", one_line(line.removesuffix("|").replace("|", " | ")))
     return (maker.outline(),)
+
+
+def _visible(text: str, left_out: Counter[str]) -> str:
+    parts: list[str] = []
+    stack: list[dict[str, str]] = []
+    state: dict[str, str] = {}
+    shift = before = ""
+    colours = text[text.find("{\\colortbl") :].partition("}")[0].split(";")
+    white = {str(at) for at, colour in enumerate(colours) if _WHITE.search(colour)}
+    for token in _TOKEN.finditer(text):
+        word = token[1] or token[0]
+        if word == "{":
+            stack.append(state)
+            state = {key: value for key, value in state.items() if key != "end"}
+        elif word == "}":
+            parts.append(state.get("end", ""))
+            state = stack.pop() if stack else {}
+        elif word in _READ:
+            parts.append(_READ[word])
+            state = {"end": ")" if word == "footnote" else ""}
+            continue
+        elif word in destinations or token[0].startswith("\\*"):
+            left_out[_COUNTED.get(word, "")] += 1
+            state = {"unread": "yes"}
+        elif token[1] and word != "u":
+            state = _changed(state, word, token[2] or "", white)
+        elif "unread" not in state and word.strip():
+            kind = state.get("kind", "")
+            left_out[kind] += kind != before
+            before = kind
+            if kind and kind != UNKNOWN_BACKGROUND:
+                continue
+            if state.get("shift", "") != shift:
+                parts.append(LEVEL * bool(shift) + state.get("shift", ""))
+                shift = state.get("shift", "")
+        parts.append(token[0])
+    return "".join(parts)
+
+
+def _changed(state: dict[str, str], word: str, value: str, white: set[str]) -> dict[str, str]:
+    if word == "plain":
+        return {key: kept for key, kept in state.items() if key in ("unread", "end")}
+    kind = _LEFT_OUT.get(word, "")
+    if word == "fs" and value.isdecimal() and int(value) < 4:
+        kind = TINY
+    elif word == "cf" and value in white:
+        kind = UNKNOWN_BACKGROUND
+    if kind or word in ("fs", "cf"):
+        return {**state, "kind": kind if value != "0" else ""}
+    return {**state, "shift": _SHIFTS[word] if value != "0" else ""} if word in _SHIFTS else state
 
 
 def _unit(escape: re.Match[str]) -> str:

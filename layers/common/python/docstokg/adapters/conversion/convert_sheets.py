@@ -4,18 +4,33 @@ import csv
 import datetime
 import io
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
 from xml.etree.ElementTree import Element
 
 from docstokg.adapters.conversion.convert_encoding import decode
 from docstokg.adapters.conversion.convert_lines import TextMaker, one_line
-from docstokg.adapters.conversion.convert_office import Words, write_chart
+from docstokg.adapters.conversion.convert_office import (
+    WHITE,
+    Words,
+    colour_of,
+    left_out_kind,
+    write_chart,
+)
 from docstokg.adapters.conversion.number_format import BUILT_IN, EPOCH, shown
 from docstokg.adapters.conversion.package import Package
-from docstokg.adapters.conversion.table_header import Cell, column_names, header_rows
+from docstokg.adapters.conversion.table_header import (
+    Cell,
+    begins_a_table,
+    column_names,
+    header_rows,
+)
 from docstokg.contracts.outline import Outline
 from docstokg.errors import LoadError
+
+# A row's first cell (`A7`) and values.
+type Row = tuple[str, Sequence[str]]
 
 DELIMITERS = ",;\t|"
 SAMPLE = 20_000
@@ -87,49 +102,76 @@ def convert_xlsx(raw: bytes) -> tuple[Outline, ...]:
     main = package.main()
     links = package.links(main)
     parts = dict(links.values())
-    strings = [_text(item) for item in package.optional(parts.get("sharedStrings", ""))]
     formats = _formats(package.optional(parts.get("styles", "")))
     book = package.tree(main)
     setting = book.find("workbookPr")
     late = setting is not None and setting.get("date1904") in ("1", "true")
     first = datetime.datetime(1904, 1, 1) if late else EPOCH
-    maker, words, charts = TextMaker(), Words(), list[str]()
+    maker, charts = TextMaker(), list[str]()
+    words = Words(maker.left_out, smallest=2)
+    words.background = ""
+    strings = [words.of(item) for item in package.optional(parts.get("sharedStrings", ""))]
     for sheet in book.iter("sheet"):
         if sheet.get("state", "visible") != "visible":
-            words.left_out["hidden sheets"] += 1
+            words.left_out["hidden sheets not read"] += 1
             continue
         kind, name = links.pop(sheet.get("rel:id", ""), ("", ""))
         if kind != "worksheet":
             continue
         cells = package.tree(name)
-        words.left_out["formulas without a value"] += sum(
+        words.left_out["formulas without a value not read"] += sum(
             cell.find("f") is not None and not cell.findtext("v") for cell in cells.iter("c")
         )
-        write_sheet(maker, sheet.get("name", ""), _rows(cells, strings, formats, first))
+        rows = _rows(cells, strings, formats, first, words)
+        write_sheet(maker, sheet.get("name", ""), _visible(cells, rows, maker.left_out))
         drawings = [part for kind, part in package.links(name).values() if kind == "drawing"]
         for chart in (link for part in drawings for link in package.links(part).values()):
             if chart[0] == "chart":
                 charts.append(chart[1])
                 write_chart(maker, package.tree(chart[1]))
-    return (maker.outline(package.title()).noted(words.notes(package, charts)),)
+    words.count(package, charts)
+    return (maker.outline(package.title()),)
 
 
 def write_sheet(maker: TextMaker, name: str, rows: Iterable[tuple[int, Sequence[str]]]) -> None:
     """Write a sheet as a page; rows of one value above its table are text.
 
-    Each row's anchor is its first cell, as in `A7`.
+    Each row's anchor is its first cell, as in `A7`. After empty rows, a header begins another
+    table; the rows of several tables name theirs.
     """
     maker.page(name)
-    table: list[tuple[str, Sequence[str]]] = []
+    areas: list[list[Row]] = [[]]
+    before = 0
     for number, values in rows:
-        if (table and any(values)) or sum(map(bool, values)) > 1:
-            table.append((f"A{number}", values))
-        elif any(values):
-            maker.add("text", "".join(values), anchor=f"A{number}")
-    _write(maker, table)
+        if any(values):
+            if areas[-1] and number > before + 1:
+                areas.append([])
+            areas[-1].append((f"A{number}", values))
+            before = number
+    tables: list[tuple[list[Row], list[Row]]] = []
+    for area in areas:
+        titles = list(takewhile(lambda row: sum(map(bool, row[1])) == 1, area))
+        table = area[len(titles) :]
+        if tables and tables[-1][1] and not _is_new(tables[-1][1], table, bool(titles)):
+            tables[-1][1].extend(area)
+        else:
+            tables.append((titles, table))
+    several = sum(bool(table) for _, table in tables) > 1
+    for titles, table in tables:
+        title = "".join(titles.pop()[1]) if titles and table and several else ""
+        for place, values in titles:
+            maker.add("text", "".join(values), anchor=place)
+        _write(maker, table, title)
 
 
-def _write(maker: TextMaker, table: Sequence[tuple[str, Sequence[str]]]) -> None:
+def _is_new(table: Sequence[Row], area: Sequence[Row], has_title: bool) -> bool:
+    if len(area) < 2:
+        return False
+    first = [list(map(Cell, values)) for _, values in area[:FIRST_ROWS]]
+    return begins_a_table(first) or (has_title and area[0][1][0] == table[0][1][0])
+
+
+def _write(maker: TextMaker, table: Sequence[Row], title: str = "") -> None:
     width = max((len(values) for _, values in table[:FIRST_ROWS]), default=0)
     first = [
         [*map(Cell, values), *[Cell("")] * (width - len(values))]
@@ -137,6 +179,7 @@ def _write(maker: TextMaker, table: Sequence[tuple[str, Sequence[str]]]) -> None
     ]
     heads = max(1, header_rows(first))
     names = [name or f"column {at}" for at, name in enumerate(column_names(first[:heads]), 1)]
+    names[:1] = [f"{name} ({title})" if title else name for name in names[:1]]
     for place, values in table[heads:]:
         maker.row(names, values, place)
     if len(table) > heads:
@@ -147,7 +190,11 @@ def _write(maker: TextMaker, table: Sequence[tuple[str, Sequence[str]]]) -> None
 
 
 def _rows(
-    sheet: Element, strings: Sequence[str], formats: Sequence[str], first: datetime.datetime
+    sheet: Element,
+    strings: Sequence[str],
+    formats: Sequence[tuple[str, str]],
+    first: datetime.datetime,
+    words: Words,
 ) -> Iterator[tuple[int, list[str]]]:
     number = 0
     below = _merges(sheet)
@@ -159,7 +206,14 @@ def _rows(
             if place := _CELL.fullmatch(cell.get("r", "")):
                 number = int(place[2])
                 values += [""] * (min(_column(place[1]), MOST_COLUMNS) - 1 - len(values))
-            values.append(one_line(_value(cell, strings, formats, first)))
+            style = cell.get("s", "0")
+            known = style.isdecimal() and int(style) < len(formats)
+            code, kind = formats[int(style)] if known else ("", "")
+            inline = cell.find("is")
+            text = _value(cell, strings, code, first) if inline is None else words.of(inline)
+            value = one_line(text)
+            words.left_out[kind] += bool(kind and value)
+            values.append("" if kind else value)
         for column, origin in below.pop(number, ()):
             values += [""] * (column - len(values))
             if origin == (number, column):
@@ -167,6 +221,35 @@ def _rows(
             else:
                 values[column - 1] = values[column - 1] or values_of.get(origin, "")
         yield number, values
+
+
+def _visible(
+    sheet: Element, rows: Iterable[tuple[int, list[str]]], left_out: Counter[str]
+) -> Iterator[tuple[int, list[str]]]:
+    hidden = {row.get("r", str(at)) for at, row in enumerate(sheet.iter("row"), 1) if _off(row)}
+    columns = {
+        at
+        for column in sheet.iter("col")
+        if _off(column)
+        for at in range(_integer(column, "min") - 1, min(_integer(column, "max"), MOST_COLUMNS))
+    }
+    unread = set[int]()
+    for number, values in rows:
+        if str(number) in hidden:
+            left_out["hidden rows not read"] += any(values)
+            continue
+        unread.update(at for at in columns if at < len(values) and values[at])
+        yield number, [value for at, value in enumerate(values) if at not in columns]
+    left_out["hidden columns not read"] += len(unread)
+
+
+def _off(part: Element) -> bool:
+    return part.get("hidden") in ("1", "true")
+
+
+def _integer(part: Element, name: str) -> int:
+    text = part.get(name, "0")[:6]
+    return int(text) if text.isdecimal() else 0
 
 
 def _merges(sheet: Element) -> dict[int, list[tuple[int, tuple[int, int]]]]:
@@ -191,38 +274,26 @@ def _column(letters: str) -> int:
     return column
 
 
-def _value(
-    cell: Element, strings: Sequence[str], formats: Sequence[str], first: datetime.datetime
-) -> str:
+def _value(cell: Element, strings: Sequence[str], code: str, first: datetime.datetime) -> str:
     kind, value = cell.get("t", "n"), cell.findtext("v") or ""
-    if kind == "inlineStr":
-        return _text(cell)
     if kind == "s":
         return strings[int(value)] if value.isdecimal() and int(value) < len(strings) else ""
     if kind == "b":
         return "yes" if value == "1" else "no"
-    style = cell.get("s", "0")
-    if kind != "n" or not value or not style.isdecimal():
-        return value
-    code = formats[int(style)] if int(style) < len(formats) else ""
-    return shown(value, code, first)
+    return shown(value, code, first) if kind == "n" and value else value
 
 
-def _formats(styles: Element) -> list[str]:
-    own = {form.get("numFmtId"): form.get("formatCode", "") for form in styles.iter("numFmt")}
-    used = styles.find("cellXfs")
-    numbers = [style.get("numFmtId", "0") for style in used] if used is not None else []
-    return [
-        own.get(number, BUILT_IN.get(int(number), "") if number.isdecimal() else "")
-        for number in numbers
-    ]
-
-
-def _text(item: Element) -> str:
-    return "".join(
-        part.text or ""
-        for run in item.iter()
-        if run.tag in ("si", "r", "is")
-        for part in run
-        if part.tag == "t"
-    ) or (item.findtext("t") or "")
+def _formats(styles: Element) -> list[tuple[str, str]]:
+    codes = {str(number): code for number, code in BUILT_IN.items()} | {
+        form.get("numFmtId", ""): form.get("formatCode", "") for form in styles.iter("numFmt")
+    }
+    fonts, fills = (styles.findall(f"{name}/*") for name in ("fonts", "fills"))
+    formats = []
+    for style in styles.findall("cellXfs/*"):
+        font, fill = _integer(style, "fontId"), _integer(style, "fillId")
+        pattern = fills[fill].find("patternFill") if fill < len(fills) else None
+        is_solid = pattern is not None and pattern.get("patternType") == "solid"
+        background = colour_of(pattern) if is_solid else WHITE
+        kind = left_out_kind(fonts[font], background, 2) if font < len(fonts) else ""
+        formats.append((codes.get(style.get("numFmtId", "0"), ""), kind))
+    return formats

@@ -48,7 +48,7 @@ class PageParts:
 def parts_of(
     lines: Sequence[Line], level: list[Box], upright: list[Box]
 ) -> Iterator[Table | list[Line]]:
-    """Yield a page's paragraphs and tables, ordered by their first words."""
+    """Yield a page's paragraphs and tables by their first words, columns of prose in turn."""
     words = [word for line in lines for word in line]
     first = {min(table.words): table for table in tables_of(words, level, upright)}
     inside = frozenset(at for table in first.values() for at in table.words)
@@ -62,7 +62,11 @@ def parts_of(
         if paragraph and (tables or not rest or _begins(paragraph, rest)):
             yield paragraph
             paragraph = []
-        yield from tables
+        for table in tables:
+            if not table.columns:
+                yield table
+            for column in table.columns:
+                yield from parts_of([[words[at] for at in row] for row in column], [], [])
         if rest:
             paragraph.append(rest)
     if paragraph:

@@ -2,6 +2,8 @@
 
 import ctypes
 import itertools
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -9,10 +11,39 @@ import pypdfium2 as pdfium
 from pypdfium2 import raw
 
 from docstokg.adapters.conversion.convert_lines import GOES_ON
+from docstokg.adapters.conversion.marks import (
+    LEVEL,
+    LOWERED,
+    RAISED,
+    SAME_COLOUR,
+    SIGNS,
+    STRUCK_OUT,
+    TINY,
+    UNKNOWN_BACKGROUND,
+    render,
+)
 
 # Left, top, right, bottom in tenths of a point from the upper left corner of the visible page.
 Box = tuple[int, int, int, int]
 
+Corners = tuple[float, float, float, float]
+# Red, green and blue, 0 to 255.
+Colour = tuple[int, int, int]
+# An area and its colour, None for a picture or pattern.
+Fill = tuple[Box, Colour | None]
+
+COMMENTS = (raw.FPDF_ANNOT_TEXT, raw.FPDF_ANNOT_FREETEXT)
+PAPER = (255, 255, 255)
+# Maximum difference of equal colours.
+NEAR_COLOUR = 3
+# Minimum height of a visible word: 2 points of font size with its line gap.
+SMALLEST = 24
+# Heights of a line that strikes a word out, as shares of the word's.
+STRIKE = 0.35, 0.72
+# Height of raised and lowered letters, as a share of the others'.
+SMALL = 0.85
+SCANNED = "scanned"
+MOST_FILLS = 2_000
 MOST_CHARACTERS = 100_000
 MOST_SEGMENTS = 20_000
 DEEPEST_FORM = 4
@@ -23,11 +54,12 @@ THIN = 25
 
 
 class Word(NamedTuple):
-    """A word with its box and font name."""
+    """A word with its box, font name, and whether it is the text layer of a picture."""
 
     text: str
     box: Box
     font: str = ""
+    is_scanned: bool = False
 
     @property
     def middle(self) -> tuple[float, float]:
@@ -70,14 +102,20 @@ def union[Number: (int, float)](
     return min(lefts), min(tops), max(rights), max(bottoms)
 
 
-def lines_of(page: pdfium.PdfPage, view: PageView) -> list[list[Word]]:
-    """Return the text layer's lines of words, in file order."""
+def lines_of(
+    page: pdfium.PdfPage, view: PageView, fills: Sequence[Fill], left_out: Counter[str]
+) -> list[list[Word]]:
+    """Return the text layer's lines of visible words, in file order; count the others.
+
+    Words in render mode 3 over a picture are the text layer of a scan. `fills`: from `fills_of`.
+    """
     text = page.get_textpage()
     count = min(raw.FPDFText_CountChars(text), MOST_CHARACTERS)
     lines: list[list[Word]] = [[]]
     letters: list[int] = []
-    boxes: list[tuple[float, float, float, float]] = []
+    boxes: list[Corners] = []
     found = raw.FS_RECTF()
+    before, breaks = "", False
     for at in itertools.chain(range(count), (-1,)):
         code = raw.FPDFText_GetUnicode(text, at) if at >= 0 else 10
         if code > 32 and code not in (0xA0, 0xFFFE, 0xFFFF):
@@ -88,15 +126,134 @@ def lines_of(page: pdfium.PdfPage, view: PageView) -> list[list[Word]]:
         if code == ord(GOES_ON):  # PDFium's code for a line-end hyphen
             letters.append(code)
         if letters and boxes:
-            word = "".join(map(chr, letters)).encode("utf-16", "surrogatepass")
+            last = at - 1 if at >= 0 else count - 1
             font = ctypes.create_string_buffer(80)
-            raw.FPDFText_GetFontInfo(text, at - 1, font, 80, ctypes.c_int())
+            raw.FPDFText_GetFontInfo(text, last, font, 80, ctypes.c_int())
             box, name = view.box(*union(boxes)), font.value.decode("latin-1")
-            lines[-1].append(Word(word.decode("utf-16", "replace"), box, font=name))
+            kind = _kind(text, last, box, fills)
+            if kind in ("", UNKNOWN_BACKGROUND, SCANNED):
+                spelt = _spelt(letters, boxes, text, last)
+                _append(lines, Word(spelt, box, name, kind == SCANNED), breaks)
+                breaks = False
+            if kind not in ("", SCANNED):
+                left_out[kind] += kind != before
+            before = kind
         letters, boxes = [], []
-        if code in (10, 13, ord(GOES_ON)) and lines[-1]:
+        if code == ord(GOES_ON):
             lines.append([])
+        breaks = breaks or code in (10, 13)
     return [line for line in lines if line]
+
+
+def _append(lines: list[list[Word]], word: Word, breaks: bool) -> None:
+    if not breaks or not lines[-1]:
+        lines[-1].append(word)
+        return
+    # PDFium ends a line before and after a raised or lowered text.
+    last, here = lines[-1][-1].box, word.box
+    heights = last[3] - last[1], here[3] - here[1]
+    overlap, gap = min(last[3], here[3]) - max(last[1], here[1]), here[0] - last[2]
+    if overlap < 0.4 * min(heights) or not -0.2 * max(heights) <= gap <= max(heights):
+        lines.append([word])
+    elif heights[1] < SMALL * heights[0] and gap < 0.15 * heights[0]:
+        mark = RAISED if here[1] + here[3] < last[1] + last[3] else LOWERED
+        text = render(f"{lines[-1][-1].text}{mark}{word.text}{LEVEL}")
+        lines[-1][-1] = lines[-1][-1]._replace(text=text, box=union((last, here)))
+    else:
+        lines[-1].append(word)
+
+
+def _spelt(
+    letters: Sequence[int], boxes: Sequence[Corners], page: pdfium.PdfTextPage, end: int
+) -> str:
+    text = "".join(map(chr, letters)).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if len(text) != len(boxes) or len(text) < 2:
+        return render(text)
+    highest = max(boxes, key=lambda box: box[3] - box[1])
+    spelt = shift = ""
+    for letter, box, at in zip(text, boxes, range(end + 1 - len(text), end + 1), strict=True):
+        mark = _mark(letter, box, highest, page, at)
+        spelt += (LEVEL * bool(shift) + mark if mark != shift else "") + letter
+        shift = mark
+    return render(spelt + LEVEL * bool(shift))
+
+
+def _mark(letter: str, box: Corners, highest: Corners, page: pdfium.PdfTextPage, at: int) -> str:
+    if not (letter.isalnum() or letter in SIGNS):
+        return ""
+    height = highest[3] - highest[1]
+    above, below = box[1] - highest[1], highest[3] - box[3]
+    if box[3] - box[1] < SMALL * height:
+        return "" if abs(above - below) < 0.15 * height else RAISED if above > below else LOWERED
+    if not letter.isdecimal():
+        return ""
+    # A raised digit of the font itself has the full line height.
+    left, right, bottom, top = (ctypes.c_double() for _ in range(4))
+    raw.FPDFText_GetCharBox(page, at, left, right, bottom, top)
+    if top.value - bottom.value > 0.55 * height:
+        return ""
+    low = (bottom.value - highest[1]) / height
+    return RAISED if low > 0.42 else LOWERED if low < 0.16 else ""
+
+
+def _kind(text: pdfium.PdfTextPage, at: int, box: Box, fills: Sequence[Fill]) -> str:
+    if box[3] - box[1] < SMALLEST and box[2] - box[0] < SMALLEST * 20:
+        return TINY
+    x, y = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
+    behind = [colour for (x0, y0, x1, y1), colour in fills if x0 <= x <= x1 and y0 <= y <= y1]
+    part = raw.FPDFText_GetTextObject(text, at)
+    if part and raw.FPDFTextObj_GetTextRenderMode(part) == raw.FPDF_TEXTRENDERMODE_INVISIBLE:
+        return SCANNED if None in behind else "invisible texts not read"
+    channels = [ctypes.c_uint() for _ in range(4)]
+    raw.FPDFText_GetFillColor(text, at, *channels)
+    colour = tuple(channel.value for channel in channels[:3])
+    background = behind[-1] if behind else PAPER
+    if background is None:
+        return UNKNOWN_BACKGROUND if colour == PAPER else ""
+    is_same = all(abs(a - b) <= NEAR_COLOUR for a, b in zip(colour, background, strict=True))
+    return SAME_COLOUR if is_same else ""
+
+
+def fills_of(page: pdfium.PdfPage, view: PageView) -> list[Fill]:
+    """Return the page's filled areas with colour, from the back; None for pictures and patterns."""
+    kinds = [raw.FPDF_PAGEOBJ_PATH, raw.FPDF_PAGEOBJ_IMAGE, raw.FPDF_PAGEOBJ_SHADING]
+    areas: list[Fill] = []
+    mode, stroke = ctypes.c_int(), ctypes.c_int()
+    channels = [ctypes.c_uint() for _ in range(4)]
+    for drawn in itertools.islice(page.get_objects(kinds, max_depth=DEEPEST_FORM), MOST_FILLS):
+        colour: Colour | None = None
+        if drawn.type == raw.FPDF_PAGEOBJ_PATH:
+            raw.FPDFPath_GetDrawMode(drawn, mode, stroke)
+            raw.FPDFPageObj_GetFillColor(drawn, *channels)
+            red, green, blue, alpha = (channel.value for channel in channels)
+            if not mode.value or not alpha:
+                continue
+            colour = red, green, blue
+        box = view.box(*drawn.get_bounds())
+        if box[3] - box[1] > THIN and box[2] - box[0] > THIN:
+            areas.append((box, colour))
+    return areas
+
+
+def unstruck(
+    lines: Iterable[Sequence[Word]], level: Iterable[Box], left_out: Counter[str]
+) -> list[list[Word]]:
+    """Return the lines without words that a level rule crosses in the middle; count them."""
+    rules = sorted(level, key=lambda rule: rule[1])
+    tops = [rule[1] for rule in rules]
+    visible: list[list[Word]] = []
+    for line in lines:
+        words = []
+        for word in line:
+            _, top, _, bottom = word.box
+            low, high = (bisect_left(tops, top + share * (bottom - top)) for share in STRIKE)
+            if any(rule[0] < word.middle[0] < rule[2] for rule in rules[low:high]):
+                left_out[STRUCK_OUT] += 1
+            else:
+                words.append(word)
+        if words:
+            visible.append(words)
+    return visible
 
 
 def rules_of(page: pdfium.PdfPage, view: PageView) -> tuple[list[Box], list[Box]]:
@@ -135,13 +292,17 @@ def _segments(
             before = point
 
 
-def form_values(document: pdfium.PdfDocument, page: pdfium.PdfPage, view: PageView) -> list[Word]:
-    """Return the filled form fields, with the field name as `font`."""
+def form_values(
+    document: pdfium.PdfDocument, page: pdfium.PdfPage, view: PageView, left_out: Counter[str]
+) -> list[Word]:
+    """Return the filled form fields, with the field name as `font`; count comments."""
     form = document.formenv
     values: list[Word] = []
-    for at in range(min(raw.FPDFPage_GetAnnotCount(page), MOST_FIELDS) if form else 0):
+    for at in range(min(raw.FPDFPage_GetAnnotCount(page), MOST_FIELDS)):
         field = raw.FPDFPage_GetAnnot(page, at)
-        if raw.FPDFAnnot_GetSubtype(field) == raw.FPDF_ANNOT_WIDGET:
+        subtype = raw.FPDFAnnot_GetSubtype(field)
+        left_out["comments not read"] += subtype in COMMENTS
+        if form and subtype == raw.FPDF_ANNOT_WIDGET:
             place = raw.FS_RECTF()
             kind = raw.FPDFAnnot_GetFormFieldType(form, field)
             ticked = kind in (raw.FPDF_FORMFIELD_CHECKBOX, raw.FPDF_FORMFIELD_RADIOBUTTON)

@@ -17,6 +17,13 @@ MOST_CELLS = 10_000
 # Minimum rows of a table without drawn lines.
 FEWEST_ROWS = 3
 
+# Columns of prose: minimum lines, median words of a line, and share of full lines.
+FEWEST_LINES = 4
+FEWEST_WORDS = 3
+FULL = 0.7
+# Width of a full line with the next word, as a share of the column's.
+WIDE = 0.8
+
 # Maximum median words of the narrowest column; prose has more.
 LONGEST_WORDS = 6
 
@@ -24,12 +31,14 @@ LONGEST_WORDS = 6
 class Table(NamedTuple):
     """A table and its words' indexes on the page.
 
-    `named`: the first row may name the columns.
+    `named`: the first row may name the columns. `columns`: the lines of each column of prose, as
+    words' indexes; it is no table then.
     """
 
     rows: list[list[Cell]]
     words: frozenset[int]
     named: bool = True
+    columns: Sequence[Sequence[Sequence[int]]] = ()
 
 
 def tables_of(words: Sequence[Word], level: Sequence[Box], upright: Sequence[Box]) -> list[Table]:
@@ -197,7 +206,10 @@ def _belongs(
     here, above = words[parts[0][0]].box, words[region[-1][0][0]].box
     if here[1] - above[3] > 1.6 * (here[3] - here[1]):
         return False
-    return len(parts) > 1 or here[0] >= words[region[0][1][0]].box[0] - THIN
+    second = words[region[0][1][0]].box[0]
+    if len(parts) > 1 or here[0] >= second - THIN:
+        return True
+    return words[parts[0][-1]].box[2] < second and bool(_prose(words, region))
 
 
 def _columns(words: Sequence[Word], region: Sequence[Sequence[list[int]]]) -> Table | None:
@@ -206,6 +218,8 @@ def _columns(words: Sequence[Word], region: Sequence[Sequence[list[int]]]) -> Ta
         return None
     boxes = [[union(words[at].box for at in part) for part in parts] for parts in several]
     columns = _covered(boxes)
+    if prose := _prose(words, region):
+        return Table([], frozenset(chain.from_iterable(chain.from_iterable(prose))), columns=prose)
     table: list[list[list[int]]] = []
     for parts in region:
         cells: list[list[int]] = [[] for _ in columns]
@@ -240,6 +254,38 @@ def _columns(words: Sequence[Word], region: Sequence[Sequence[list[int]]]) -> Ta
         frozenset(chain.from_iterable(every)),
         len(columns) > 2 or fonts[0].isdisjoint(fonts[1]),
     )
+
+
+def _prose(words: Sequence[Word], region: Sequence[Sequence[list[int]]]) -> list[list[list[int]]]:
+    columns = _covered(
+        [
+            [union(words[at].box for at in part) for part in parts]
+            for parts in region
+            if len(parts) > 1
+        ]
+    )
+    prose: list[list[list[int]]] = [[] for _ in columns]
+    for line in (list(chain.from_iterable(parts)) for parts in region):
+        for column, lines in enumerate(prose):
+            if inside := [at for at in line if _nearest(columns, words[at]) == column]:
+                lines.append(inside)
+    return prose if len(prose) > 1 and all(_is_prose(words, lines) for lines in prose) else []
+
+
+def _is_prose(words: Sequence[Word], lines: Sequence[Sequence[int]]) -> bool:
+    if len(lines) < FEWEST_LINES:
+        return False
+    # A line of prose is full: the next word does not fit, at any letter widths.
+    left, _, right, _ = union(words[at].box for line in lines for at in line)
+    full = sum(
+        words[line[-1]].box[2] + words[following[0]].box[2] - words[following[0]].box[0]
+        >= left + WIDE * (right - left)
+        for line, following in pairwise(lines)
+    )
+    inner = (words[at].text for line in lines for at in line[:-1])
+    is_wide = median(map(len, lines)) >= FEWEST_WORDS
+    is_full = full >= FULL * (len(lines) - 1)
+    return is_full and is_wide and any(word[-1] in ".!?" for word in inner)
 
 
 def _nearest(columns: Sequence[tuple[int, int]], word: Word) -> int:

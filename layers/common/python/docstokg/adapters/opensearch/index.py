@@ -323,7 +323,7 @@ def _child(query: ChannelQuery, words: str, scope: Scope, child_ms: int, rarity:
     if facts:
         body["_source"] = ["id", "evidence_uuid", "rest", *(["text"] if query.names else ())]
     else:  # stored fields are slower to read than the search
-        body |= {"stored_fields": "_none_", "docvalue_fields": ["uuid", "compact"]}
+        body |= {"stored_fields": "_none_", "docvalue_fields": ["uuid", "compact", "doc_id"]}
     visible = _visible(scope, facts=facts)
     if facts:
         visible.append(NAMES if query.names else RELATIONS)
@@ -457,6 +457,7 @@ def _hit(hit: Json, cosine: bool) -> Hit:
         # k-NN scores are (1 + cosine) / 2; the port returns cosines
         score=2.0 * score - 1.0 if cosine else score,
         vector=_compact(hit["fields"].get("compact", [None])[0]),
+        doc_id=_text(hit["fields"].get("doc_id", [""])[0]),
     )
 
 

@@ -198,17 +198,17 @@ class SqliteIndex:
         order = "" if query.unordered else "ORDER BY score DESC, r.uuid"
         with self._sessions.use(context.deadline) as db:
             rows = db.execute(
-                f"SELECT r.uuid, found.score, v.compact FROM ("
+                f"SELECT r.uuid, found.score, v.compact, c.doc_id FROM ("
                 f"SELECT r.id, r.uuid, -bm25({table}, {WEIGHTS}) AS score FROM {table} "
                 f"CROSS JOIN index_rows r ON r.id = {table}.rowid "
                 f"WHERE {table} MATCH :words AND {condition} "
                 f"{order} LIMIT :size) AS found "
-                f"JOIN index_rows r ON r.id = found.id "
+                f"JOIN index_rows r ON r.id = found.id JOIN index_chunks c ON c.id = found.id "
                 f"LEFT JOIN index_vectors v ON v.chunk = found.id "
                 f"ORDER BY found.score DESC, r.uuid",
                 {**values, "size": query.size},
             ).fetchall()
-        return tuple(Hit(uuid=row[0], score=row[1], vector=row[2]) for row in rows)
+        return tuple(Hit(*row) for row in rows)
 
     def _sparse(self, query: ChannelQuery, ns: int, context: "_SearchContext") -> tuple[Hit, ...]:
         section = self._section("sparse", context)
@@ -321,12 +321,12 @@ class SqliteIndex:
         # CROSS JOIN: otherwise SQLite scans the whole namespace.
         with self._sessions.use(context.deadline) as db:
             rows = db.execute(
-                "SELECT r.id, r.uuid, v.compact FROM json_each(:rows) AS best "
-                "CROSS JOIN index_rows r ON r.id = best.value "
+                "SELECT r.id, r.uuid, v.compact, c.doc_id FROM json_each(:rows) AS best "
+                "CROSS JOIN index_rows r ON r.id = best.value JOIN index_chunks c ON c.id = r.id "
                 f"LEFT JOIN index_vectors v ON v.chunk = r.id WHERE {condition} ORDER BY best.key",
                 values,
             ).fetchall()
-        return tuple(Hit(row[1], found[row[0]], row[2]) for row in rows)
+        return tuple(Hit(row[1], found[row[0]], row[2], row[3]) for row in rows)
 
     # --- reading --------------------------------------------------------------------------------
 

@@ -6,21 +6,21 @@ Weights: `reader_weights.json`, fitted by `training.answers`; see docs/decisions
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
 from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.state import Block
-from docstokg.domain.answer.citations import LINK, outside_code, strip_markers
-from docstokg.domain.answer.notices import ABSTENTION
-from docstokg.domain.answer.parts import LONGEST
-from docstokg.domain.answer.reader_features import Candidate, alike, candidates, folded, stems
+from docstokg.domain.answer.kinds import CHECKABLE, asked_kinds
+from docstokg.domain.answer.notices import ABSTENTION, rows_shown
+from docstokg.domain.answer.quoting import LEANING, Quotation, leans, quoted
+from docstokg.domain.answer.reader_features import Candidate, alike, candidates, misses, stems
+from docstokg.domain.answer.rows import MOST_ROWS, matching, parallel
 from docstokg.domain.budget import tokens
-from docstokg.domain.text.sentences import sentence_spans
+from docstokg.domain.text.sentences import Span
 from docstokg.domain.text.values import quantities
-from docstokg.domain.text.words import STOP_WORDS, WORD, stem, visible
 
 MODEL = EXTRACTIVE
 # Maximum number of passages read.
@@ -31,126 +31,228 @@ FURTHER = 2
 
 PREFERRED = 0.5
 
+# Candidates with the highest scores that the reader compares with the question.
+COMPARED = 24
+
 _FAR = 3.0
-# Search the digit first, to avoid exponential backtracking between two stretches.
-_BRACKETED = re.compile(
-    r"[\[\u3010\uff3b](?=[^\]\u3011\uff3d\n\d]{0,80}+\d)"
-    r"([^\]\u3011\uff3d\n]{1,160}+)[\]\u3011\uff3d]"
+_LOWEST, _HIGHEST = -8.0, 4.0
+# Words of a sentence that the reader gets with the previous one, of at most so many characters.
+_BRIEF, _CONTEXT = 9, 200
+_HALVES = re.compile(
+    r"(?P<first>.{12,}?),?\s+(?:and|und|et|y|e|en)\s+"
+    r"(?P<second>(?:how|which|who|whose|what|when|where|why|wie|wer|was|wann|wo|warum|welche[rsn]?"
+    r"|combien|qui|quand|o\u00f9|pourquoi|quel(?:le)?|cu\u00e1nto|qui\u00e9n|cu\u00e1ndo|d\u00f3nde|qu\u00e9|quanto|chi|quando|dove"
+    r"|quem|onde|hoeveel|wanneer|waar|welk)\b.{6,})",
+    re.IGNORECASE,
 )
-_ENGLISH = re.compile(
-    r"\b(?:what|which|who|whom|whose|how|when|where|why|does|did|are|the)\b", re.I
-)
-# A capitalised word inside a sentence, or a word with a digit.
-_NAME = re.compile(r"(?<=[^.?!:]\s)(?:[A-Z][\w'\u2019.-]*|\w*\d[\w.]*)")
-_LINE_BREAK = re.compile(r"<br ?/?>", re.IGNORECASE)
-_STOPS = ".!?\u2026\u3002;, |"
-_ENDS = (".", "!", "?", "\u2026", "\u3002")
-_CLOSERS = "\"'\u201d\u2019\u00bb)"
-_LEANING = re.compile(
-    r"(?:it|its|this|these|those|they|their|he|his|she|her|such|then|therefore|thus)\b", re.I
-)
+
+# Logits of texts for a question; None where time ran out.
+Reader = Callable[[str, Sequence[str]], Sequence[float | None]]
 
 
 class Answer(NamedTuple):
     """An answer with markers, and the probability in [0, 1] that it is right.
 
     `text`: the abstention sentence if no block answers; "" if the quotation exceeds the token
-    budget.
+    budget. `best`: span in `text` of the sentence that was chosen. `warnings`: notices.
     """
 
     text: str
     probability: float
-
-
-def answer(query: str, blocks: Sequence[Block], max_tokens: int, least: float) -> Answer:
-    """Quote the best sentence, or two linked ones, if P(answerable) is at least `least`.
-
-    A sentence that begins with a pronoun is quoted with its predecessor. Up to two more passages
-    are cited. Superseded blocks, and the older ones of a series, are skipped. Abstain if a name in
-    the question is in no block. The text is "" unless under `max_tokens`.
-    """
-    current = [block for block in blocks if block.superseded_by is block.newest is None]
-    read = [block for i, block in enumerate(current) if i < READ or block.steps]
-    best = choose(query, read) if names_only(query, read) else None
-    if best is None:
-        return Answer(ABSTENTION, 0.0)
-    if len(best.quoted) > 1 and tokens(best.text) >= max_tokens:
-        best = choose(query, read, linked=False) or best
-    text = best.text
-    if best.answerable < least or not text:
-        return Answer(ABSTENTION, best.probability)
-    return Answer(text if tokens(text) < max_tokens else "", best.probability)
+    best: Span | None = None
+    warnings: tuple[str, ...] = ()
 
 
 class Choice(NamedTuple):
-    """Quoted candidates, each with the ranks of further passages with the same statement.
+    """Quotations, and the probabilities that they are right and that any passage answers."""
 
-    `probability`: that they answer the question; `answerable`: that any passage does.
-    """
-
-    quoted: tuple[tuple[Candidate, tuple[int, ...]], ...]
+    quotations: tuple[Quotation, ...]
     probability: float
     answerable: float
-
-    @property
-    def text(self) -> str:
-        """The candidates with their markers."""
-        return " ".join(cited(one, others) for one, others in self.quoted)
+    warnings: tuple[str, ...] = ()
 
 
-def choose(query: str, blocks: Sequence[Block], *, linked: bool = True) -> Choice | None:
-    """Return the best candidate, or a likelier pair or stored path; None without candidates.
+def answer(
+    query: str,
+    blocks: Sequence[Block],
+    max_tokens: int,
+    least: float,
+    reader: Reader | None = None,
+) -> Answer:
+    """Quote what answers the question if P(answerable) is at least `least`, else abstain.
 
-    `linked`: consider pairs and paths.
+    The halves of "X, and how Y?" are answered separately. Superseded blocks are skipped, quoted
+    mails too if others answer. The text is "" unless under `max_tokens`.
     """
+    current = [block for block in blocks if block.superseded_by is block.newest is None]
+    direct = [block for block in current if not block.quoted]
+    if len(direct) < len(current):
+        first = answer(query, direct, max_tokens, least, reader)
+        if first.text != ABSTENTION:
+            return first
+    passages = [block for i, block in enumerate(current) if i < READ or block.steps]
+    match = _HALVES.fullmatch(query.strip())
+    halves = [f"{half.rstrip('?')}?" for half in match.groups()] if match is not None else [query]
+    choices = [choose(half, passages, reader) for half in halves]
+    sure = [choice for choice in choices if choice is not None and choice.answerable >= least]
+    if not sure and len(halves) > 1:
+        choices = [choose(query, passages, reader)]
+        sure = [choice for choice in choices if choice is not None and choice.answerable >= least]
+    if not sure:
+        return Answer(ABSTENTION, max((each.probability for each in choices if each), default=0.0))
+    joined = _joined([quotation for choice in sure for quotation in choice.quotations])
+    if tokens(joined.text) >= max_tokens:
+        single = choose(query, passages, reader, linked=False)
+        joined = single.quotations[0] if single is not None else joined
+    probability = min(choice.probability for choice in sure)
+    warnings = tuple(dict.fromkeys(text for choice in sure for text in choice.warnings))
+    if tokens(joined.text) >= max_tokens:
+        return Answer("", probability)
+    return Answer(joined.text, probability, joined.best, warnings)
+
+
+def _joined(quotations: Sequence[Quotation]) -> Quotation:
+    different = list({quotation.text: quotation for quotation in quotations}.values())
+    return Quotation(" ".join(quotation.text for quotation in different), different[0].best)
+
+
+def choose(
+    query: str, blocks: Sequence[Block], reader: Reader | None = None, *, linked: bool = True
+) -> Choice | None:
+    """Return the best candidate, or a likelier pair, comparison, path or matching rows.
+
+    None without candidates, or if a checkable kind is expected and no candidate has a value of it.
+    `linked`: consider several parts.
+    """
+    pool = candidates(query, blocks)
+    kinds = asked_kinds(query)
+    if not pool or _lacks_kind(kinds, query, pool):
+        return None
+    weights = model()
+    scores = [weighted(weights["choice"], candidate.features._asdict()) for candidate in pool]
+    logits = compared(query, pool, scores, reader)
+    fitted = weights["with_reader" if logits else "without_reader"]
+    scores = mixed(scores, logits, fitted["logit"])
+    best = _best(pool, scores)
+    signs = signs_of(pool, scores, best, logits)
+    probability, answerable = (logistic(fitted[name], signs) for name in ("right", "answerable"))
+    places: tuple[int, ...] = (best,)
+    warnings: tuple[str, ...] = ()
+    several = _several(query, kinds, pool, scores, best, fitted) if linked else None
+    if several is not None:
+        places, together, warnings = several
+        probability = probability if together is None else together
+        from docstokg.domain.answer.two_hops import signs_together
+
+        covered = signs_together(pool, scores, places, 0.0)["covered"]
+        wider = {name: max(signs[name], covered) for name in ("words", "words_around")}
+        answerable = logistic(fitted["answerable"], {**signs, **wider})
+    is_single = len(places) == 1 and not leans(pool[best].unit)
+    others = _repeating(pool, best) if is_single else ()
+    keys = {pool[place].unit.fields[:1] for place in places}
+    whole = len(keys) < len(places)
+    quotations = tuple(quoted(query, pool[place], kinds, others, whole=whole) for place in places)
+    return Choice(quotations, probability, answerable, warnings)
+
+
+def _lacks_kind(kinds: Sequence[str], query: str, pool: Sequence[Candidate]) -> bool:
+    """Return whether the question expects checkable kinds and no candidate has a value of one."""
+    expected = [kind for kind in kinds if kind != "many"]
+    if not expected or not CHECKABLE.issuperset(expected):
+        return False
+    question = frozenset(stems(query))
+    return all(misses(expected, candidate.unit.shown, question) for candidate in pool)
+
+
+def _best(pool: Sequence[Candidate], scores: Sequence[float]) -> int:
+    """Return the place of the best candidate, of those that define the asked term if any."""
+    return max(range(len(pool)), key=lambda place: (pool[place].features.defines, scores[place]))
+
+
+def compared(
+    query: str, pool: Sequence[Candidate], scores: Sequence[float], reader: Reader | None
+) -> dict[int, float]:
+    """Return the reader's logits of the candidates with the highest scores, by place."""
+    if reader is None:
+        return {}
+    places = sorted(range(len(pool)), key=lambda place: -scores[place])[:COMPARED]
+    logits = reader(query, [in_context(pool[place]) for place in places])
+    return {
+        place: min(_HIGHEST, max(_LOWEST, logit))
+        for place, logit in zip(places, logits, strict=True)
+        if logit is not None
+    }
+
+
+def in_context(candidate: Candidate) -> str:
+    """Return "title: text" for the reader, with the previous sentence as in `previous_and`."""
+    text = " ".join(candidate.unit.shown.split())
+    return f"{candidate.block.subject}: {previous_and(text, candidate.unit.before)}"
+
+
+def previous_and(text: str, before: str) -> str:
+    """Return a text after the previous sentence if it is brief or begins without a subject."""
+    if before and (len(text.split()) < _BRIEF or LEANING.match(text)):
+        return f"{' '.join(before.split())[-_CONTEXT:]} {text}"
+    return text
+
+
+def mixed(scores: Sequence[float], logits: Mapping[int, float], weight: float) -> list[float]:
+    """Return score + weight x logit; candidates that were not read get the lowest logit."""
+    lowest = min(logits.values(), default=0.0)
+    return [score + weight * logits.get(place, lowest) for place, score in enumerate(scores)]
+
+
+def _several(
+    query: str,
+    kinds: Sequence[str],
+    pool: Sequence[Candidate],
+    scores: Sequence[float],
+    best: int,
+    fitted: Mapping[str, Any],
+) -> tuple[tuple[int, ...], float | None, tuple[str, ...]] | None:
+    """Return places to quote together, their probability (None: that of `best`) and warnings."""
     # Imported here: it loads six modules that a process without answers does not need.
     from docstokg.domain.answer.two_hops import along, pairs
 
-    found = candidates(query, blocks)
-    if not found:
+    if "many" in kinds and pool[best].unit.kind == "row":
+        places = matching(query, pool, best)
+        shown = places[:MOST_ROWS]
+        notice = rows_shown(len(shown), len(places))
+        return (shown, None, (notice,)) if len(places) > 1 else None
+    if places := parallel(query, pool, best, every="many" in kinds):
+        return places, None, ()
+    names = {word for name in pool[best].block.joined for word in stems(name)}
+    if not names <= pool[best].covered.keys() and (path := along(pool, scores)) is not None:
+        return path.places, logistic(fitted["pair_right"], path.signs), ()
+    around = pool[best].features.words_around
+    wider = [pair for pair in pairs(query, pool, scores) if pair.signs["covered"] > around]
+    pair = max(wider, key=lambda each: weighted(fitted["pair"], each.signs), default=None)
+    if pair is None or logistic(fitted["prefer_pair"], pair.signs) < PREFERRED:
         return None
-    weights = model()
-    scores = [weighted(weights["choice"], one.features._asdict()) for one in found]
-    best = max(range(len(found)), key=scores.__getitem__)
-    signs = signs_of(found, scores, best)
-    around = found[best].features.words_around
-    wider = pairs(query, found, scores) if linked else []
-    wider = [one for one in wider if one.signs["covered"] > around]
-    pair = max(wider, key=lambda one: weighted(weights["pair"], one.signs), default=None)
-    if pair is not None and logistic(weights["prefer_pair"], pair.signs) < PREFERRED:
-        pair = None
-    quoted = [best] if pair is None else pair.places
-    held = {word for place in quoted for word in found[place].asked}
-    if linked and not {word for name in blocks[0].joined for word in stems(name)} <= held:
-        pair = along(found, scores) or pair
-    if pair is not None:
-        covered = pair.signs["covered"]
-        both = {name: max(signs[name], covered) for name in ("words", "words_around")}
-        return Choice(
-            tuple((found[place], ()) for place in pair.places),
-            logistic(weights["pair_right"], pair.signs),
-            logistic(weights["answerable"], {**signs, **both}),
-        )
-    one = found[best]
-    # Similar words can be about another subject; a source has to contain all of them.
-    same = [found[place] for place in agreeing(found, best) if one.words <= found[place].words]
-    others = dict.fromkeys(other.block.rank for other in same)
-    ranks = tuple(rank for rank in others if rank != one.block.rank)[:FURTHER]
-    right, answerable = (logistic(weights[name], signs) for name in ("right", "answerable"))
-    return Choice(((one, ranks),), right, answerable)
+    return pair.places, logistic(fitted["pair_right"], pair.signs), ()
 
 
-def agreeing(found: Sequence[Candidate], best: int) -> list[int]:
+def _repeating(pool: Sequence[Candidate], best: int) -> tuple[int, ...]:
+    """Return the ranks of further passages that state all words of the best candidate."""
+    chosen = pool[best]
+    same = (pool[place] for place in agreeing(pool, best) if chosen.words <= pool[place].words)
+    ranks = dict.fromkeys(candidate.block.rank for candidate in same)
+    return tuple(rank for rank in ranks if rank != chosen.block.rank)[:FURTHER]
+
+
+def agreeing(pool: Sequence[Candidate], best: int) -> list[int]:
     """Return the indices of the candidates with the same statement as `best`, itself included.
 
     Quantities and negations must be equal, and the Dice coefficient of stems at least 0.6.
     """
-    own = found[best]
+    chosen = pool[best]
+    numbers = quantities(chosen.unit.shown)
     return [
         place
-        for place, one in enumerate(found)
-        if one is own
-        or (alike(own, one) and quantities(own.unit.shown) == quantities(one.unit.shown))
+        for place, candidate in enumerate(pool)
+        if place == best
+        or (alike(chosen, candidate) and numbers == quantities(candidate.unit.shown))
     ]
 
 
@@ -159,22 +261,25 @@ def weighted(weights: Mapping[str, float], values_by_name: Mapping[str, float]) 
     return sum(weight * values_by_name[name] for name, weight in weights.items())
 
 
-def signs_of(found: Sequence[Candidate], scores: Sequence[float], best: int) -> dict[str, float]:
+def signs_of(
+    pool: Sequence[Candidate], scores: Sequence[float], best: int, logits: Mapping[int, float]
+) -> dict[str, float]:
     """Return the features for the probability that the choice is right.
 
     `share`: softmax share of the candidates that agree with the choice. `margin`: distance of its
-    score to the best other score, at most 3.
+    score to the best other score, at most 3. `logit`: the reader's, the lowest if not read.
     """
-    same = set(agreeing(found, best))
+    same = set(agreeing(pool, best))
     likely = [math.exp(score - scores[best]) for score in scores]
     second = max(
         (score for place, score in enumerate(scores) if place not in same),
         default=scores[best] - _FAR,
     )
     return {
-        **found[best].features._asdict(),
+        **pool[best].features._asdict(),
         "share": sum(likely[place] for place in same) / sum(likely),
         "margin": max(0.0, min(_FAR, scores[best] - second)),
+        "logit": logits.get(best, _LOWEST),
     }
 
 
@@ -189,66 +294,7 @@ def logistic(fitted: Mapping[str, Any], values: Mapping[str, float]) -> float:
 
 @cache
 def model() -> dict[str, Any]:
-    """Load the fitted weights: `choice`, `pair` and logistic models."""
+    """Load the fitted weights: `choice`, and logistic models with and without the reader."""
     text = files("docstokg.domain.answer").joinpath("reader_weights.json").read_text("utf-8")
     weights: dict[str, Any] = json.loads(text)
     return weights
-
-
-def names_only(query: str, blocks: Sequence[Block]) -> bool:
-    """Return whether the blocks contain all names and numbers of an English question, or aliases.
-
-    Always true for other languages.
-    """
-    if not _ENGLISH.search(query):
-        return True
-    said = (f"{block.document_name} {block.subject} {block.text}" for block in blocks)
-    called = (other.in_question for block in blocks for other in block.other_names)
-    held = folded(" ".join((*said, *called)))
-    asked = (word for name in _NAME.findall(query) for word in WORD.findall(folded(name)))
-    return all(
-        word in STOP_WORDS or word.removesuffix("s") in held or stem(word) in held for word in asked
-    )
-
-
-def cited(one: Candidate, others: Sequence[int] = ()) -> str:
-    """Return a candidate with a marker before each final stop; code follows a line with markers.
-
-    A leading pronoun adds the previous sentence. `others`: ranks of further passages with the same
-    statement.
-    """
-    unit, marker = one.unit, f"[{one.block.rank}]"
-    markers = marker + "".join(f"[{rank}]" for rank in others)
-    shown = visible(unit.shown)
-    if unit.kind == "code":
-        fence = "````" if "```" in shown else "```"
-        lead = _plain(unit.lead or unit.above).rstrip(":.?") or one.block.document_name
-        return f"{lead} {markers}:\n\n{fence}\n{shown}\n{fence}\n"
-    # a question is not an answer
-    is_said = unit.before and not unit.before.rstrip("*_ ").endswith("?")
-    leans = unit.kind == "sentence" and is_said and _LEANING.match(shown)
-    before = visible(unit.before) if leans and len(unit.before) + len(shown) < LONGEST else ""
-    return " ".join(filter(None, (_sentences(before, marker), _sentences(shown, markers))))
-
-
-def _sentences(text: str, markers: str) -> str:
-    plain = _plain(text)
-    said = (plain[span.start : span.end] for span in sentence_spans(plain))
-    return " ".join(_marked(sentence, markers) for sentence in said)
-
-
-def _marked(sentence: str, markers: str) -> str:
-    inside = sentence.rstrip(_CLOSERS)
-    body = inside.rstrip(_STOPS) if inside[-1:] in _ENDS else sentence.rstrip(_STOPS)
-    rest = sentence[len(body) :].strip()
-    stop, close = rest[:1], rest.lstrip(_STOPS)
-    return f"{body} {markers}{stop if stop in ('.', '!', '?', '\u3002') else '.'}{close}"
-
-
-def _plain(text: str) -> str:
-    text = LINK.sub(
-        r"\1", " ".join(outside_code(text, lambda part: _LINE_BREAK.sub(" ", part)).split())
-    ).strip("|>#\u2022 ")
-    if text.count("`") % 2:
-        text = text.replace("`", "'")
-    return outside_code(text, lambda part: _BRACKETED.sub(r"(\1)", strip_markers(part)))

@@ -16,6 +16,7 @@ HARM_REMOVED = (
     "Links, images, markup or hidden characters that no cited source contains were removed."
 )
 CUT_SHORT = "The model's output was truncated; the answer ends at the last complete sentence."
+BROKEN_OFF = "The model's reply broke off; the answer is incomplete."
 LEGIBLE = 60
 _DOUBTS = {
     "uncited": "without a citation",
@@ -94,3 +95,8 @@ def is_abstention(answer: str) -> bool:
     """Return whether an answer is the abstention sentence, ignoring quotes and white space."""
     plain = " ".join(answer.replace("\u2019", "'").strip(" \t\r\n\"'*_`").split())
     return plain.rstrip(".").casefold() == ABSTENTION.rstrip(".").casefold()
+
+
+def rows_shown(shown: int, count: int) -> str:
+    """Return the warning for an answer that consists of the rows that match the question."""
+    return f"The answer shows {shown} of {count} matching rows."

@@ -23,6 +23,8 @@ _LINE = re.compile(r"[^\s](?:[^\n]*[^\s])?")
 _STRETCH = re.compile(r"\S(?:.*\S)?", re.DOTALL)
 _HEADING = re.compile(r"\A#{1,6}\s{1,99}+(?=\S)")
 _UNDERLINED = re.compile(r"\A(?:[^\w\s]+\n)?([^\n]+)\n[^\S\n]*([=~^\"'`#*+.:_-])\2{2,}\Z")
+# Struck-out text of Markdown is no statement.
+STRUCK_OUT = re.compile(r"~~(?=\S)[^~\n]+~~ ?|<(s|del|strike)>[^<\n]*</\1> ?")
 _RULE = re.compile(r"\s*[^\w\s]{3,}+\s*")
 _MARK = r"(?:[-*+\u2022\u25cb\u00b7]|\(?(?:\d{1,3}|[a-z])[.)])[^\S\n]"
 _ITEM = re.compile(r"\A(?:[-*+\u2022\u25cb\u00b7]|\d{1,3}[.)])\s+")
@@ -31,6 +33,7 @@ _ITEM_BELOW = re.compile(rf"[^\S\n]*\n(?:[^\S\n]*\n)?([^\S\n]*){_MARK}")
 _BORDER = re.compile(r"(?<!\\)\|")
 _CELLS = re.compile(r"\s\|\s")
 _FIELD = re.compile(r"[\w][\w .()/-]{0,40}: \S")
+_FIELDS = re.compile(r"; (?=[^;]{1,60}: )")
 _PROMPT = re.compile(r"(?:[$%>] |>>> )\S")
 _ENDS = re.compile(r"[.!?;,:\u2026\u3002\uff01\uff1f][\"')\]*_`\u201d\u2019]*\Z")
 _STOPPED = re.compile(r"[.!?\u2026\u3002\uff01\uff1f][^\w\s]{0,9}(?:\s?\[[\d\s,]{1,20}\]){0,4}\Z")
@@ -45,7 +48,7 @@ class Part:
 
     `shown`: its text without markers; a row includes column names. `above`: heading and
     announcement. `before`: previous sentence under the same heading. `lead`: the line with a colon
-    that announces its list or code. `cells`, `columns`: for rows.
+    that announces its list or code. `cells`, `columns`: for rows of tables.
     """
 
     start: int
@@ -57,6 +60,19 @@ class Part:
     lead: str = ""
     cells: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
+    heading: str = ""
+
+    @property
+    def fields(self) -> tuple[tuple[str, str], ...]:
+        """Return name and value of each cell of a row, its key first; () without names."""
+        if self.kind != "row":
+            return ()
+        if self.cells:
+            same = len(self.columns) == len(self.cells)
+            return tuple(zip(self.columns, self.cells, strict=True)) if same else ()
+        pairs = [field.partition(": ") for field in _FIELDS.split(self.shown)]
+        complete = len(pairs) > 1 and all(name and value for name, _, value in pairs)
+        return tuple((name, value) for name, _, value in pairs) if complete else ()
 
 
 # The reader and the check of each sentence parse the same passages.
@@ -71,7 +87,7 @@ def parts(text: str, borders: Borders = ()) -> tuple[Part, ...]:
     columns: tuple[str, ...] = ()
     for start, stop, known in _stretches(text, borders):
         end = start + len(_without_rule(text[start:stop]))
-        shown = strip_markers(text[start:end]).strip()
+        shown = STRUCK_OUT.sub("", strip_markers(text[start:end])).strip()
         kind = known or _kind(text, start, end, shown)
         if kind in ("heading", "title"):
             shown = _HEADING.sub("", _UNDERLINED.sub(r"\1", shown)).strip("#*_ ")
@@ -87,7 +103,7 @@ def parts(text: str, borders: Borders = ()) -> tuple[Part, ...]:
         if made and made[-1].kind == "code" != kind:
             lead = ""
         above = f"{heading} {lead}".strip()
-        made.append(Part(start, end, kind, shown, above, before, lead, row, columns))
+        made.append(Part(start, end, kind, shown, above, before, lead, row, columns, heading))
         if shown.endswith(":"):
             lead = shown
         elif kind == "sentence":
@@ -247,7 +263,7 @@ def _list(run: Sequence[Part]) -> Part | None:
 def _is_unit(text: str, one: Part) -> bool:
     if one.kind in ("heading", "title", "head") or one.shown.startswith("<!--"):
         return False
-    if len(one.shown) > LONGEST or one.shown.endswith(("?", "\uff1f")):
+    if len(one.shown) > LONGEST or one.shown.rstrip("*_ ").endswith(("?", "\uff1f")):
         return False
     if one.kind not in ("sentence", "item"):
         return bool(one.shown)

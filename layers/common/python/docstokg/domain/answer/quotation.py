@@ -1,13 +1,15 @@
 """Detection of quotations."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import NamedTuple
 
 from docstokg.domain.answer.citations import LINK, strip_markers
 from docstokg.domain.answer.parts import (
     AT_ITEM,
+    STRUCK_OUT,
     Borders,
     Part,
     announces,
@@ -54,6 +56,8 @@ _COMMENT = r"^[^\S\n]*(?:#+|//+|/?\*+|;+|--+|%+)"
 _COMMENT_MARK = re.compile(_COMMENT, re.MULTILINE)
 # Consecutive comments, or a line with its continuation lines.
 _CODE_LINE = re.compile(rf"(?:{_COMMENT}[^\n]*(?:\n|\Z))+|(?:[^\n]*\\\n)*[^\n]+", re.MULTILINE)
+_PREFIX = re.compile(r":\s+")
+_MOST_PREFIXES = 3
 _FRAGMENT = re.compile(r"[a-z]+\b")
 _BREAK = "\n"
 
@@ -72,9 +76,18 @@ class _Piece(NamedTuple):
     is_fragment: bool = False
 
 
+class _Cells(NamedTuple):
+    """Cells of a row as compared, each with its column name; `keys`: forms of its first cell."""
+
+    span: Span
+    keys: frozenset[str]
+    pattern: re.Pattern[str]
+
+
 class _Pieces(NamedTuple):
     single: dict[str, _Piece]
     rows: dict[str, _Piece]
+    tables: list[_Cells]
     joined: str
     starts: dict[int, int]
     ends: dict[int, int]
@@ -92,7 +105,8 @@ def comparable(text: str) -> str:
 def _folded(text: str) -> str:
     # Answers escape `<` before a tag.
     plain = _LINE_MARKUP.sub("", strip_markers(visible(text.replace("&lt;", "<"))))
-    plain = _TAG.sub(" ", _RAISED_TAG.sub("^", LINK.sub(r"\1", plain)))
+    plain = LINK.sub(r"\1", STRUCK_OUT.sub("", plain))
+    plain = _TAG.sub(" ", _RAISED_TAG.sub("^", plain))
     plain = _LOWERED.sub(" ", _RAISED.sub("^", _EMPHASIS.sub("", plain)))
     folded = compatible(plain).casefold().translate(_BRACKETS)
     return _QUOTES.sub("", _DASHES.sub("-", folded))
@@ -121,8 +135,9 @@ def find_statement(statement: Statement, passage: str, sentences: Borders = ()) 
 def find_quotation(text: str, passage: str, sentences: Borders) -> Span | None:
     """Return the span of a passage that `text` quotes as whole sentences, rows, items or code.
 
-    `sentences`: spans in the passage; computed if empty. None if truncated, missing, or under three
-    words and not a row.
+    Also quotations: cells of one row, each with its column name, with the row's key, in any order;
+    and a sentence after "WORDS: ", its own heading or list announcement. `sentences`: spans in the
+    passage; computed if empty. None if truncated, missing, or under three words and not a row.
     """
     wanted = comparable(text)
     if not wanted:
@@ -131,7 +146,33 @@ def find_quotation(text: str, passage: str, sentences: Borders) -> Span | None:
     one = pieces.single.get(wanted) or pieces.rows.get(_of_row(text))
     if one is not None and _is_quoted(one, text):
         return Span(one.start, one.end)
-    return None if is_short(text) else _in_a_row(wanted, pieces)
+    span = _of_cells(_of_row(text), pieces.tables)
+    if span is not None or is_short(text):
+        return span
+    return _in_a_row(wanted, pieces) or _under_heading(text, passage, sentences)
+
+
+def _of_cells(wanted: str, tables: Sequence[_Cells]) -> Span | None:
+    for row in tables:
+        cells: list[str] = []
+        at = 0
+        while at < len(wanted) and (cell := row.pattern.match(wanted, at)) is not None:
+            cells.append(cell[1])
+            at = cell.end()
+        is_complete = at == len(wanted) and len(cells) > 1 and len(cells) == len(set(cells))
+        if is_complete and not row.keys.isdisjoint(cells):
+            return row.span
+    return None
+
+
+def _under_heading(text: str, passage: str, borders: Borders) -> Span | None:
+    for colon in islice(_PREFIX.finditer(text), _MOST_PREFIXES):
+        heading, wanted = comparable(text[: colon.start()]), comparable(text[colon.end() :])
+        for part in parts(passage, borders) if heading and wanted else ():
+            heads = comparable(part.heading), comparable(part.lead)
+            if heading in heads and wanted == comparable(passage[part.start : part.end]):
+                return Span(part.start, part.end)
+    return None
 
 
 def _is_quoted(one: _Piece, text: str) -> bool:
@@ -155,7 +196,7 @@ def _in_a_row(wanted: str, pieces: _Pieces) -> Span | None:
 # Every sentence of an answer is compared with the same passages.
 @lru_cache(maxsize=256)
 def _pieces(passage: str, borders: Borders) -> _Pieces:
-    made = _Pieces({}, {}, "", {}, {})
+    made = _Pieces({}, {}, [], "", {}, {})
     joined: list[str] = []
     size = 0
     for piece in _sentences(passage, parts(passage, borders)):
@@ -177,6 +218,8 @@ def _pieces(passage: str, borders: Borders) -> _Pieces:
         if part.kind == "row":
             for text in _readings(part):
                 made.rows.setdefault(_of_row(text), _Piece(part.start, part.end, is_short=True))
+        if part.fields:
+            made.tables.append(_cells(part))
     for unit in units(passage, borders):
         for span, text in _of_unit(unit, passage):
             piece = _Piece(*span, is_short=unit.kind == "code")
@@ -209,9 +252,17 @@ def _is_cut(passage: str, before: Part, last: Part) -> bool:
     )
 
 
+def _cells(row: Part) -> _Cells:
+    (name, key), *fields = row.fields
+    keys = frozenset(filter(None, (_of_row(key), _of_row(f"{name}: {key}"))))
+    cells = {_of_row(f"{name}: {value}") for name, value in fields if value}
+    forms = sorted(map(re.escape, {*keys, *cells} - {""}), key=len, reverse=True)
+    return _Cells(Span(row.start, row.end), keys, re.compile(rf"({'|'.join(forms)})[;:|]* ?"))
+
+
 def _readings(row: Part) -> Iterator[str]:
     if not row.cells:
-        yield from (row.shown, *row.shown.split("; "))
+        yield row.shown
     elif row.cells[0] and len(row.cells) > 1:
         yield from (" ".join(row.cells), read_row(row.cells, ()), row.shown)
         if len(row.columns) == len(row.cells):

@@ -3,48 +3,29 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from docstokg.contracts.state import Block
+from docstokg.domain.answer.kinds import asked_kinds, holds
 from docstokg.domain.answer.parts import Part, units
+from docstokg.domain.text.values import Value, is_stated, values
 from docstokg.domain.text.wording import content_stems
-from docstokg.domain.text.words import WORD, normalise, stem
+from docstokg.domain.text.words import normalise
 
 # `HP:0001250` and `D:1` are one word each, so that another "1" does not match a part of them.
 SAME = 0.6
 _ID_COLON = re.compile(r"(?<=[^\W\d_]):(?=\d)")
 # A capital A that is not an article: after a word ("Model A"), or without a following noun.
 _NAMED_A = re.compile(r"(?<=\w )A\b(?! ?[A-Z'’.]\w)|\bA\b(?! ?\w|['’.]\w)")
-_IN_WORDS = (
-    "two|three|four|five|six|seven|eight|nine|ten|twelve|hundred|thousand|million|half|once|none"
+_DEFINED = re.compile(
+    r"(?:what (?:is|are|does)|define|was (?:ist|sind|bedeutet)|qu'est-ce que|qu[eé] (?:es|son)"
+    r"|che cos'? ?è|o que (?:é|são)|wat (?:is|zijn|betekent))\s+"
+    r"(?:an?\b|the\b|eine?\b|une?\b|l[ae]\b|un[ao]?\b|um\b|een\b)?\s*"
+    r"(?P<name>[^?,]{2,60}?)(?:\s+mean)?\s*[?.]?",
+    re.IGNORECASE,
 )
-_MONTHS = "january|february|march|april|may|june|july|august|september|october|november|december"
-# Pairs of patterns: a kind of question, and words of that kind in an answer.
-_KINDS = (
-    (
-        r"\bhow (?:many|much|long|old|far|large|big|tall|high|heavy|often|fast|wide|deep|hot)\b"
-        r"|\b(?:what|which) (?:percent\w*|number|amount|size|share|port|age)\b",
-        rf"\d|(?i:\b(?:{_IN_WORDS})\b)",
-    ),
-    (
-        r"\bwhen\b|\b(?:what|which) (?:year|date|day|month|century|time)\b",
-        rf"\b\d{{3,4}}\b|(?i:\b(?:{_MONTHS}|morning|evening|night|day|week|month|year|century|hour"
-        r"|minute)s?\b|\b(?:after|before|until|when|while)\b)",
-    ),
-    (r"\bwho(?:m|se)?\b", r"(?<=[^.!?] )[A-Z][a-z]+|\b(?:he|she|man|woman|people|king)\b"),
-    (r"\bwhere\b", r"(?i:\b(?:in|at|on|near|under|into|to|from|below|above|behind)\b)"),
-    (
-        r"\bwhy\b|\bwhat (?:caused|causes|made)\b",
-        r"(?i:\b(?:because|since|so that|due to|as|for|in order|therefore|reason|caused?)\b)|:",
-    ),
-    (
-        r"\bhow (?:do|does|did|can|could|should|to|is|are|was|were)\b"
-        r"|\bwhich (?:command|option|function|setting)\b",
-        r"`|--?\w|\(\)|(?i:\b(?:by|with|using|use|set|run|call|type|press|through)\b)",
-    ),
-)
-_ASKED_AND_HELD = tuple((re.compile(a, re.I), re.compile(b)) for a, b in _KINDS)
+_ARTICLE = re.compile(r"(?:(?:an?|the|eine?|der|die|das)\s+)?", re.IGNORECASE)
 _LAST_PLACE = 8
 _SHORT_WORDS, _LONG_WORDS = 10, 25
 
@@ -53,9 +34,10 @@ class Features(NamedTuple):
     """Features of a unit, named as in `reader_weights.json`.
 
     `cosine`: of question and nearest sentence. `words`: share of the question's words, weighted by
-    rarity; `words_around`: with title, heading and previous sentence. `place`: of its passage, 0 to
-    1. `long`: words above ten, in tens. `kind_missed`: 1 if the unit lacks the expected kind of
-    answer, such as a number.
+    rarity; a value in another notation counts; `words_around`: with title, heading and previous
+    sentence. `place`: of its passage, 0 to 1. `long`: words above ten, in tens. `kind_missed`: 1 if
+    the unit lacks the expected kind of answer, such as a number. `defines`: 1 if it opens the page
+    or section of the term that the question asks to define, 0.5 if it begins with that term.
     """
 
     cosine: float
@@ -64,24 +46,20 @@ class Features(NamedTuple):
     place: float
     long: float
     kind_missed: float
+    defines: float
 
 
 class Candidate(NamedTuple):
     """A quotable unit of a block, with its features.
 
-    `words`: its stems. `asked`: the question's stems in the unit or its title, with their rarity.
+    `words`: its stems. `covered`: the question's stems in the unit or its title, with their rarity.
     """
 
     unit: Part
     block: Block
     features: Features
     words: frozenset[str]
-    asked: Mapping[str, float]
-
-
-def folded(text: str) -> str:
-    """Return `normalise(text)`, with a capital A that is not an article and ids as words."""
-    return normalise(_ID_COLON.sub("", _NAMED_A.sub("a0", text)))
+    covered: Mapping[str, float]
 
 
 def stems(text: str) -> tuple[str, ...]:
@@ -89,15 +67,46 @@ def stems(text: str) -> tuple[str, ...]:
     return content_stems(_ID_COLON.sub("", _NAMED_A.sub("a0", text)))
 
 
-def alike(one: Candidate, other: Candidate) -> bool:
+def alike(first: Candidate, second: Candidate) -> bool:
     """Return whether the Dice coefficient of two candidates' stems is at least 0.6."""
-    return 2 * len(one.words & other.words) >= SAME * (len(one.words) + len(other.words)) > 0
+    size = len(first.words) + len(second.words)
+    return 2 * len(first.words & second.words) >= SAME * size > 0
 
 
 def rarities(texts: Sequence[Collection[str]]) -> dict[str, float]:
     """Return log(1 + n / (1 + df)) for each stem in n texts."""
-    held = Counter(stem for text in texts for stem in text)
-    return {stem: math.log(1 + len(texts) / (1 + count)) for stem, count in held.items()}
+    counts = Counter(stem for text in texts for stem in text)
+    return {stem: math.log(1 + len(texts) / (1 + count)) for stem, count in counts.items()}
+
+
+class AskedValue(NamedTuple):
+    """A value of the question, in all readings, and the stems that it is written with."""
+
+    readings: tuple[Value, ...]
+    words: frozenset[str]
+
+    def share(self, stated: Sequence[Value]) -> float:
+        """Return the share of the kinds of its readings that agree with a stated value."""
+        kinds = {value.kind for value in self.readings}
+        agreed = {value.kind for value in self.readings if is_stated(value, stated)}
+        return 1.0 if "amount" in agreed else len(agreed) / len(kinds)
+
+
+def asked_values(query: str) -> tuple[AskedValue, ...]:
+    """Return the values in a question, each with all its readings."""
+    groups: dict[tuple[int, int], list[Value]] = {}
+    for value in values(query):
+        groups.setdefault((value.start, value.end), []).append(value)
+    return tuple(
+        AskedValue(tuple(readings), frozenset(stems(query[slice(*span)])))
+        for span, readings in groups.items()
+    )
+
+
+def defined_name(query: str) -> tuple[str, ...]:
+    """Return the stems of the term that a question asks to define; () for other questions."""
+    match = _DEFINED.fullmatch(query.strip())
+    return stems(match["name"]) if match is not None else ()
 
 
 def candidates(query: str, blocks: Sequence[Block]) -> list[Candidate]:
@@ -105,16 +114,19 @@ def candidates(query: str, blocks: Sequence[Block]) -> list[Candidate]:
 
     An alias of a name in the question counts as that name.
     """
-    names = {
-        (name, tuple(stems(other.in_question)))
-        for block in blocks
-        for other in block.other_names
-        if (name := " ".join(stems(other.in_passage)))
-    }
+    names = sorted(
+        {
+            (name, tuple(stems(other.in_question)))
+            for block in blocks
+            for other in block.other_names
+            if (name := " ".join(stems(other.in_passage)))
+        }
+    )
 
-    def called(words: Sequence[str]) -> set[str]:
-        said = f" {' '.join(words)} "
-        return {*words, *(word for name, asked in names if f" {name} " in said for word in asked)}
+    def called(words: Sequence[str]) -> frozenset[str]:
+        text = f" {' '.join(words)} "
+        alternatives = (word for name, alias in names if f" {name} " in text for word in alias)
+        return frozenset((*words, *alternatives))
 
     rows = [
         (place, block, unit, words, called(words))
@@ -122,41 +134,66 @@ def candidates(query: str, blocks: Sequence[Block]) -> list[Candidate]:
         for unit in units(block.text, block.sentences)
         for words in (stems(unit.shown),)
     ]
-    asked = dict.fromkeys(stems(query))
-    weights = rarities([own for *_, own in rows])
-    rarity = {word: weights.get(word, math.log(1 + len(rows))) for word in asked}
+    question = dict.fromkeys(stems(query))
+    weights = rarities([aliased for *_, aliased in rows])
+    rarity = {word: weights.get(word, math.log(1 + len(rows))) for word in question}
     total = sum(rarity.values()) or 1.0
-    kinds = [pattern for question, pattern in _ASKED_AND_HELD if question.search(query)]
+    numbers, term = asked_values(query), defined_name(query)
+    kinds = asked_kinds(query)
 
-    def share(words: Collection[str]) -> float:
-        return sum(weight for word, weight in rarity.items() if word in words) / total
+    def share(words: Collection[str], text: str) -> float:
+        covered = {word: weight for word, weight in rarity.items() if word in words}
+        for number in numbers:
+            if not number.words <= covered.keys() and (part := number.share(values(text))):
+                covered.update((word, part * rarity.get(word, 0.0)) for word in number.words)
+        return sum(covered.values()) / total
 
-    made = []
-    for place, block, unit, words, own in rows:
+    result = []
+    for place, block, unit, words, aliased in rows:
         around = f"{block.subject} {block.document_name} {unit.above} {unit.before}"
-        said = _without(unit.shown, rarity) if kinds else ""
+        wider = called(stems(around))
         features = Features(
             cosine=_cosine(unit, block),
-            words=share(own),
-            words_around=share(own | called(stems(around))),
+            words=share(aliased, unit.shown),
+            words_around=share(aliased | wider, f"{around} {unit.shown}"),
             place=min(place, _LAST_PLACE) / _LAST_PLACE,
             long=max(0, min(_LONG_WORDS, len(words)) - _SHORT_WORDS) / 10,
-            kind_missed=float(bool(kinds) and not any(kind.search(said) for kind in kinds)),
+            kind_missed=float(misses(kinds, unit.shown, question)),
+            defines=_defines(term, unit, block) if term else 0.0,
         )
-        titled = own | called(stems(block.subject))
-        asked_here = {word: weight for word, weight in rarity.items() if word in titled}
-        made.append(Candidate(unit, block, features, frozenset(words), asked_here))
-    return made
+        titled = aliased | called(stems(block.subject))
+        covered = {word: weight for word, weight in rarity.items() if word in titled}
+        result.append(Candidate(unit, block, features, frozenset(words), covered))
+    return result
+
+
+def misses(kinds: Iterable[str], text: str, question: Collection[str]) -> bool:
+    """Return whether a text has no value of any of the expected kinds; False without kinds."""
+    expected = [kind for kind in kinds if kind != "many"]
+    return bool(expected) and not any(holds(kind, text, question) for kind in expected)
+
+
+def _defines(term: tuple[str, ...], unit: Part, block: Block) -> float:
+    if unit.kind in ("code", "list"):
+        return 0.0
+    is_first = not block.text[: unit.start].rpartition("\n\n")[0].strip("# \n")
+    if not unit.before and (
+        stems(unit.above) == term or (is_first and stems(block.subject) == term)
+    ):
+        return 1.0
+    opening = stems(_ARTICLE.sub("", unit.shown.lstrip("*_ "), count=1))
+    return 0.5 * (opening[: len(term)] == term)
 
 
 def _cosine(unit: Part, block: Block) -> float:
-    own = [
+    cosines = [
         cosine
         for (start, end), cosine in zip(block.sentences, block.cosines, strict=False)
         if start < unit.end and unit.start < end
     ]
-    return max(own, default=block.relevance / 20)
+    return max(cosines, default=block.relevance / 20)
 
 
-def _without(text: str, asked: Mapping[str, float]) -> str:
-    return WORD.sub(lambda match: "" if stem(normalise(match[0])) in asked else match[0], text)
+def folded(text: str) -> str:
+    """Return `normalise(text)`, with a capital A that is not an article and ids as words."""
+    return normalise(_ID_COLON.sub("", _NAMED_A.sub("a0", text)))

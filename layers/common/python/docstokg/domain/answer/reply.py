@@ -83,7 +83,7 @@ _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
 def cleaned(raw: str) -> str:
     """Return a reply without thoughts, tool calls, wrapping, preamble, repetition and sources list.
 
-    Marker forms that become `[n]`: `[source 2]`, `[^1]`, `\\cite{1}`, full-width brackets, `(1)`
+    Marker forms that become `[n]`: `[source 2]`, `[^1]`, LaTeX's cite, full-width brackets, `(1)`
     before the end of a clause without any `[n]`, and superscripts unless they are powers.
     """
     text = _TOOL_CALL.sub("", _THOUGHT.sub("", _THOUGHT_END.sub("", raw)))

@@ -8,6 +8,9 @@ from docstokg.domain.answer.reader_features import Candidate, alike, rarities, s
 from docstokg.domain.text.names import capitalised_names
 from docstokg.domain.text.words import fold
 
+# Words before a sentence's subject: "In 1968, the ...".
+_OPENING = 3
+
 
 class Pair(NamedTuple):
     """Candidates in quotation order, by index.
@@ -21,85 +24,96 @@ class Pair(NamedTuple):
     signs: dict[str, float]
 
 
-def pairs(query: str, found: Sequence[Candidate], scores: Sequence[float]) -> list[Pair]:
+def pairs(query: str, pool: Sequence[Candidate], scores: Sequence[float]) -> list[Pair]:
     """Return, unordered, the pairs from two documents that share a name not in the question.
 
-    The first candidate contains a word of the question, the second another one; none that are
-    `alike`. `scores`: of `found`, for the feature `choice`.
+    The first candidate contains a word of the question; the second another each, and is about the
+    shared name: its subject, row key or title. None that are `alike`. `scores`: of `pool`, for the
+    feature `choice`.
     """
-    made = []
-    for (first, second), bridge in _bridges(query, found).items():
-        one, other = found[first], found[second]
-        if one.asked and other.asked.keys() - one.asked.keys() and not alike(one, other):
-            made.append(Pair((first, second), signs_of(found, scores, (first, second), bridge)))
-    return made
+    result = []
+    for (first, second), bridge in _bridges(query, pool).items():
+        start, end = pool[first], pool[second]
+        if start.covered and end.covered.keys() - start.covered.keys() and not alike(start, end):
+            signs = signs_together(pool, scores, (first, second), bridge)
+            result.append(Pair((first, second), signs))
+    return result
 
 
-def along(found: Sequence[Candidate], scores: Sequence[float]) -> Pair | None:
+def along(pool: Sequence[Candidate], scores: Sequence[float]) -> Pair | None:
     """Return the candidates that state the graph's path between two names of the question.
 
-    The best one for each edge, in the order of the path; None without a path, or a candidate for an
-    edge.
+    The best of each edge, in the order of the path; None without a path or a candidate.
     """
-    steps = sorted({(*step, one.block.rank) for one in found for step in one.block.steps})
+    steps = sorted({(*step, each.block.rank) for each in pool for step in each.block.steps})
     quoted: dict[int, None] = {}
     for _, start, end, rank in steps:
         stating = [
             place
-            for place, one in enumerate(found)
-            if one.block.rank == rank and one.unit.start < end and start < one.unit.end
+            for place, candidate in enumerate(pool)
+            if candidate.block.rank == rank
+            and candidate.unit.start < end
+            and start < candidate.unit.end
         ]
         if not stating:
             return None
         quoted[max(stating, key=scores.__getitem__)] = None
-    return Pair(tuple(quoted), signs_of(found, scores, tuple(quoted), 0.0)) if quoted else None
+    return Pair(tuple(quoted), signs_together(pool, scores, tuple(quoted), 0.0)) if quoted else None
 
 
-def signs_of(
-    found: Sequence[Candidate], scores: Sequence[float], places: Sequence[int], bridge: float
+def signs_together(
+    pool: Sequence[Candidate], scores: Sequence[float], places: Sequence[int], bridge: float
 ) -> dict[str, float]:
     """Return the features of candidates quoted together; `bridge`: rarity of their shared name.
 
     Raise ValueError without candidates or places.
     """
-    asked: dict[str, float] = {}
+    words: dict[str, float] = {}
     passages: dict[int, dict[str, float]] = {}
-    for one in found:
-        asked.update(one.asked)
-        passages.setdefault(one.block.rank, {}).update(one.asked)
-    total = sum(asked.values()) or 1.0
-    most = max(sum(own.values()) for own in passages.values())
+    for each in pool:
+        words.update(each.covered)
+        passages.setdefault(each.block.rank, {}).update(each.covered)
+    total = sum(words.values()) or 1.0
+    highest = max(sum(weights.values()) for weights in passages.values())
     together: dict[str, float] = {}
     for place in places:
-        together.update(found[place].asked)
+        together.update(pool[place].covered)
     covered = sum(together.values())
     return {
         "covered": covered / total,
         "bridge": bridge / total,
-        "gain": (covered - most) / total,
+        "gain": (covered - highest) / total,
         "choice": max(scores[place] for place in places) - max(scores),
     }
 
 
-def _bridges(query: str, found: Sequence[Candidate]) -> dict[tuple[int, int], float]:
+def _bridges(query: str, pool: Sequence[Candidate]) -> dict[tuple[int, int], float]:
     known = f" {fold(query)} "
     sharing: dict[str, list[int]] = {}
-    for place, one in enumerate(found):
-        for name in _names(one):
+    for place, candidate in enumerate(pool):
+        for name in _names(candidate):
             if f" {name} " not in known:
                 sharing.setdefault(name, []).append(place)
-    rarity = rarities([one.words.union(stems(one.block.subject)) for one in found])
+    rarity = rarities([each.words.union(stems(each.block.subject)) for each in pool])
     bridges: dict[tuple[int, int], float] = {}
     for name, places in sharing.items():
         bridge = sum(rarity.get(stem, 0.0) for stem in stems(name))
         for pair in permutations(places, 2):
-            documents = {found[place].block.document_name for place in pair}
-            if len(documents) > 1:
+            documents = {pool[place].block.document_name for place in pair}
+            if len(documents) > 1 and _is_about(pool[pair[1]], name):
                 bridges[pair] = max(bridge, bridges.get(pair, 0.0))
     return bridges
 
 
-def _names(one: Candidate) -> list[str]:
-    text = f"{one.block.subject}. {one.unit.shown}"
-    found = (fold(name) for name in capitalised_names(text))
-    return sorted({name for name in found if len(name) > 2})
+def _is_about(candidate: Candidate, name: str) -> bool:
+    """Return whether a name is in the title or in the first words of a candidate."""
+    words = fold(candidate.unit.shown).split()[: len(name.split()) + _OPENING]
+    return f" {name} " in f" {fold(candidate.block.subject)} " or f" {name} " in (
+        f" {' '.join(words)} "
+    )
+
+
+def _names(candidate: Candidate) -> list[str]:
+    text = f"{candidate.block.subject}. {candidate.unit.shown}"
+    names = (fold(name) for name in capitalised_names(text))
+    return sorted({name for name in names if len(name) > 2})

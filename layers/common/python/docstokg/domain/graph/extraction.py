@@ -169,17 +169,17 @@ def stretch(text: str, subject: str, object_: str) -> tuple[int, int] | None:
 
     Offsets are code points. None unless both occur as whole words, ignoring case.
     """
-    ones, others = _places(text, subject), _places(text, object_)
-    if not ones or not others:
+    subjects, objects = _places(text, subject), _places(text, object_)
+    if not subjects or not objects:
         return None
     for span in sentence_spans(text):
         inside = [
             any(span.start <= start and end <= span.end for start, end in places)
-            for places in (ones, others)
+            for places in (subjects, objects)
         ]
         if all(inside):
             return span.start, span.end
-    pairs = ((min(a, c), max(b, d)) for a, b in ones for c, d in others)
+    pairs = ((min(a, c), max(b, d)) for a, b in subjects for c, d in objects)
     return min(pairs, key=lambda pair: (pair[1] - pair[0], pair))
 
 

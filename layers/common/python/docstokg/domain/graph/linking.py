@@ -100,7 +100,7 @@ class Linker:
                     start, end = spans[first][0], spans[last][1]
                     surface = text[start:end]
                     firms = self._firms if surface.islower() and not lower_case else ()
-                    entries = [one for one in node.entries if one[2] or one[1] not in firms]
+                    entries = [entry for entry in node.entries if entry[2] or entry[1] not in firms]
                     if (
                         entries
                         and _is_name(surface, forms[first], first == last, lower_case)
@@ -129,8 +129,8 @@ def _is_name(surface: str, form: str, alone: bool, lower_case: bool) -> bool:
 
 
 def _match(start: int, end: int, surface: str, entries: list[Entry]) -> Match:
-    written = fold(surface)
-    same = [entry for entry in entries if entry[0] == written] or entries
+    key = fold(surface)
+    same = [entry for entry in entries if entry[0] == key] or entries
     same = sorted(same, key=lambda entry: (not entry[2], entry[1]))
     ids = tuple(dict.fromkeys(entry[1] for entry in same))
     return Match(start, end, same[0][0], ids, same[0][2])

@@ -20,9 +20,9 @@ def other_words(question: str, names: Mapping[str, Sequence[str]]) -> str:
         for entity, (name, *synonyms) in names.items()
         for key, preferred in alias_keys(entity, name, synonyms)
     )
-    found = linker.find(question, lower_case=True)
-    once = [one for one in found if not one.nested and len(one.entity_ids) == 1]
-    named = [one.entity_ids[0] for one in once if not one.preferred]
+    matches = linker.find(question, lower_case=True)
+    once = [match for match in matches if not match.nested and len(match.entity_ids) == 1]
+    named = [match.entity_ids[0] for match in once if not match.preferred]
     every = " ".join(name for entity in dict.fromkeys(named) for name in names[entity])
-    words, known = content_words(every), set(content_words(question))
-    return " ".join([word for word in dict.fromkeys(words) if word not in known][:MAX_WORDS])
+    words, in_question = content_words(every), set(content_words(question))
+    return " ".join([word for word in dict.fromkeys(words) if word not in in_question][:MAX_WORDS])

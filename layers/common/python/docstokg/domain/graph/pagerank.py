@@ -33,9 +33,9 @@ def personalised(
     if not len(edges):
         return np.asarray(start, dtype=np.float64)
     table = np.asarray(edges, dtype=np.float64)
-    one, two, weight = table[:, 0].astype(np.intp), table[:, 1].astype(np.intp), table[:, 2]
+    heads, tails, weight = table[:, 0].astype(np.intp), table[:, 1].astype(np.intp), table[:, 2]
     again = np.ones(len(table), dtype=np.bool_) if one_way is None else ~one_way
-    rows, columns = np.concatenate([one, two[again]]), np.concatenate([two, one[again]])
+    rows, columns = np.concatenate([heads, tails[again]]), np.concatenate([tails, heads[again]])
     weights = np.concatenate([weight, weight[again]])
     out = np.bincount(rows, weights=weights, minlength=size)
     dangling = np.flatnonzero(out == 0)

@@ -56,9 +56,9 @@ def most_probable(
     table = np.asarray(edges, dtype=np.float64)
     ends = table[:, :2].astype(np.intp)
     size = max(int(ends.max()), *starts) + 1
-    one, two = ends[:, 0], ends[:, 1]
+    heads, tails = ends[:, 0], ends[:, 1]
     back = np.arange(len(table)) if one_way is None else np.flatnonzero(~one_way)
-    begins, leads = np.concatenate((one, two[back])), np.concatenate((two, one[back]))
+    begins, leads = np.concatenate((heads, tails[back])), np.concatenate((tails, heads[back]))
     order = np.argsort(leads * size + begins, kind="stable")  # by target, then by source
     source, target = begins[order], leads[order]
     edge_of = np.concatenate((np.arange(len(table)), back))[order]

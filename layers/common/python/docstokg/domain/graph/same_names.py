@@ -31,9 +31,9 @@ _BEFORE = 120
 _BEGINS = re.compile(r"(?:\A|[.!?;(]|\b[Tt]he)\Z")
 
 
-def are_distinct(one: str, two: str) -> bool:
+def are_distinct(first: str, second: str) -> bool:
     """Return whether two entities are known to differ: both have CURIE ids."""
-    return is_curie(one) and is_curie(two)
+    return is_curie(first) and is_curie(second)
 
 
 class SameName(NamedTuple):
@@ -50,10 +50,12 @@ def same_names(text: str, title: str = "") -> Iterator[SameName]:
     """Yield the same-name statements of a text; `title`: its document's title."""
     clear = prose(text)
     if "(" in text or "[" in text:
-        for found in abbreviations(clear):
-            long = " ".join(found.long.split())
-            if is_definition(long, found.short):
-                yield SameName(long, found.short, "abbreviation", found.start, found.end)
+        for abbreviation in abbreviations(clear):
+            long = " ".join(abbreviation.long.split())
+            if is_definition(long, abbreviation.short):
+                yield SameName(
+                    long, abbreviation.short, "abbreviation", abbreviation.start, abbreviation.end
+                )
     for phrase in _PHRASE.finditer(clear):
         end = len(clear[: phrase.start()].rstrip())
         name = _last_name(clear[max(0, end - _BEFORE) : end], title)
@@ -79,8 +81,8 @@ def _last_name(before: str, title: str) -> str | None:
     if not last or not before.endswith(last):
         return None
     words = before[: -len(last)]
-    shown = words.rstrip()
-    return last if "\n" in words[len(shown) :] or _BEGINS.search(shown) else None
+    visible = words.rstrip()
+    return last if "\n" in words[len(visible) :] or _BEGINS.search(visible) else None
 
 
 def _is_whole(name: str) -> bool:

@@ -31,9 +31,19 @@ FACTS = 10
 # Pool chunks that are opened and restart the walk: 10 lose half of the gain, 30 add little.
 SEEDING_CHUNKS = 20
 
-# Minimum share of opened chunks (three of twenty) that mention another chunk's subject; with fewer,
-# their links are chance and do not change the order.
-LED_ON = 0.15
+
+class Links(NamedTuple):
+    """Links between chunks that let the walk reorder: docs/decisions/graph-order.md.
+
+    `rare`: maximum chunks that mention a rare entity. `share`: minimum share of opened chunks (four
+    of twenty) that mention another chunk's rare subject.
+    """
+
+    rare: int = 50
+    share: float = 0.2
+
+
+LINKS = Links()
 
 # Collection size used for rarity, independent of the store: 200 to a billion rank equally.
 COLLECTION = 10_000
@@ -88,12 +98,12 @@ class SliceGraph:
         self.doc_of: dict[str, str] = {item.uuid: item.doc_id for item in part.chunks}
         self.chunk_id_of: dict[str, str] = {item.uuid: item.chunk_id for item in part.chunks}
         self.mentions: dict[str, dict[str, SliceMention]] = {}
-        before, own = "", dict[str, SliceMention]()
+        before, by_entity = "", dict[str, SliceMention]()
         for mention in part.mentions:  # sorted, so that sums have the same order for every store
             uuid = mention[0]
             if uuid != before:
-                before, own = uuid, self.mentions.setdefault(uuid, {})
-            own[mention[1]] = mention
+                before, by_entity = uuid, self.mentions.setdefault(uuid, {})
+            by_entity[mention[1]] = mention
         self.relations: dict[tuple[str, str], list[SliceRelation]] = {}
         apart = [{r.source, r.target} for r in part.relations if r.type == SAME_AS and not r.weight]
         for relation in part.relations:
@@ -109,13 +119,13 @@ class SliceGraph:
                     self._meanings.setdefault(relation.target, set()).add(relation.source)
         self.edges, self.one_way = self._edges(part.mentions)
 
-    def followed(self, one: str, two: str) -> list[SliceRelation]:
-        """Return the relations that can be followed from `one` to `two`; SAME_AS both ways."""
-        relations = self.relations.get((min(one, two), max(one, two)), [])
+    def followed(self, start: str, end: str) -> list[SliceRelation]:
+        """Return the relations that can be followed from `start` to `end`; SAME_AS both ways."""
+        relations = self.relations.get((min(start, end), max(start, end)), [])
         if self._direction == "both":
             return relations
-        start = one if self._direction == "out" else two
-        return [r for r in relations if r.type == SAME_AS or r.source == start]
+        source = start if self._direction == "out" else end
+        return [r for r in relations if r.type == SAME_AS or r.source == source]
 
     def _edges(
         self, mentions: Sequence[SliceMention]
@@ -141,7 +151,7 @@ class SliceGraph:
             for pair in sorted(self.relations)
             if self.followed(*pair) or self.followed(*pair[::-1])
         ]
-        ones, twos = [node[a] for a, _ in pairs], [node[b] for _, b in pairs]
+        heads, tails = [node[a] for a, _ in pairs], [node[b] for _, b in pairs]
         size = len(mentions)
         edges = np.empty((size + len(pairs), 3))
         edges[:size, 0] = [node[mention[0]] for mention in mentions]
@@ -149,9 +159,9 @@ class SliceGraph:
         edges[:size, 1] = ends
         about = np.asarray([mention[4] for mention in mentions], dtype=np.bool_)
         edges[:size, 2] = np.where(about, np.asarray(headed)[ends], np.asarray(rare)[ends])
-        edges[size:, 0], edges[size:, 1] = ones, twos
+        edges[size:, 0], edges[size:, 1] = heads, tails
         edges[size:, 2] = [
-            self.weights.relation * min(rare[a], rare[b]) for a, b in zip(ones, twos, strict=True)
+            self.weights.relation * min(rare[a], rare[b]) for a, b in zip(heads, tails, strict=True)
         ]
         one_way = np.zeros(len(edges), dtype=np.bool_)
         one_way[size:] = [not self.followed(b, a) for a, b in pairs]
@@ -160,14 +170,16 @@ class SliceGraph:
     def _emphasis(self, heads: int) -> float:
         return max(1.0, self.weights.about / math.sqrt(max(1, heads)))
 
-    def led_on(self, uuids: Collection[str]) -> float:
-        """Return the share of chunks that mention another chunk's subject; 0 for no chunks."""
-        entities = self.entities
+    def is_rare(self, entity: str, rare: int = LINKS.rare) -> bool:
+        """Return whether at most `rare` chunks mention an entity of the slice."""
+        return entity in self.entities and self.entities[entity].mentions <= rare
+
+    def led_on(self, uuids: Collection[str], rare: int = LINKS.rare) -> float:
+        """Return the share of chunks that mention another chunk's rare subject; 0 for no chunks."""
         leading = sum(
             any(
-                entities[entity].heads > 0 and not mention.about
+                self.is_rare(entity, rare) and self.entities[entity].heads > 0 and not mention.about
                 for entity, mention in self.mentions.get(uuid, {}).items()
-                if entity in entities
             )
             for uuid in uuids
         )
@@ -201,7 +213,7 @@ class SliceGraph:
 
     def same_as(self, entity: str) -> list[str]:
         """Return the ids equated with an entity: its sources, and targets with no other source."""
-        others = [one for one in self._names.get(entity, ()) if len(self._meanings[one]) == 1]
+        others = [other for other in self._names.get(entity, ()) if len(self._meanings[other]) == 1]
         return [*self._meanings.get(entity, ()), *others]
 
     def neighbours(self, entity: str) -> set[str]:

@@ -36,6 +36,8 @@ _END = re.compile(
 # Possessive quantifiers, so that a run of spaces is scanned once.
 _PARAGRAPH = re.compile(r"\n(?:[^\S\n]*+\n)++")
 _LIST_LINE = re.compile(r"\n(?=[^\S\n]*(?:[-*+\u2022]|\d{1,3}[.)]|#{1,6}|\|)[^\S\n])")
+# The line under a heading.
+_UNDERLINE = re.compile(r"\n[^\S\n]*([=~^\"'`#*+:_-])\1{2,}[^\S\n]*(?=\n)")
 _AFTER_HEADING = re.compile(r"(?:^|\n)[^\S\n]*#{1,6}[^\S\n][^\n]*(\n)")
 # `claim. [2] Next`: the marker belongs to the preceding claim.
 _TRAILING_MARKERS = re.compile(rf"[^\S\n]{{1,2}}(?:{_MARKERS}[^\S\n]?)+\.?(?=\s|$)")
@@ -54,8 +56,8 @@ _PAIRS = {")": "(", "]": "["}
 def sentence_spans(text: str) -> tuple[Span, ...]:
     """Return the sentences of `text` in order, separated by white space only.
 
-    Blank lines, list items and headings end one too. Offsets are code points; no span begins or
-    ends with white space.
+    Blank lines, list items, headings and lines under them end one too. Offsets are code points; no
+    span begins or ends with white space.
     """
     cuts = sorted({*_hard_breaks(text), *_sentence_ends(text), len(text)})
     spans: list[Span] = []
@@ -85,6 +87,7 @@ def _hard_breaks(text: str) -> list[int]:
         return []
     breaks = [match.end() for match in _PARAGRAPH.finditer(text)]
     breaks += [match.start() for match in _LIST_LINE.finditer(text)]
+    breaks += [match.end() for match in _UNDERLINE.finditer(text)]
     breaks += [match.end(1) for match in _AFTER_HEADING.finditer(text)]
     return breaks
 

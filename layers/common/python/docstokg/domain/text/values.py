@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import date
+from decimal import Decimal
 from functools import cache, lru_cache
 from importlib import resources
 from typing import Literal, NamedTuple
@@ -24,6 +25,12 @@ _GROUPED = re.compile(r"(?<=\d)[,\u2009\u202f'\u2019](?=\d{3}(?:\D|\Z))")
 _RANGE = re.compile(
     r"\s*(?:-|\u2013|\u2014|to|until|till|through|and|bis|und|\u00e0|et|a|hasta|y|al?|alle|e|at\u00e9|tot|en|\u81f3)\s*",
     re.IGNORECASE,
+)
+# 10^6, 2.5 x 10^-3, 10<sup>6</sup>, 10\ :sup:`6`, or with a Unicode exponent.
+_POWER = re.compile(
+    r"(?<![\w.,])(?:(?P<v>\d+(?:[.,]\d+)?)\s?[\u00d7\u00b7x*]\s?)?10"
+    r"(?:\^\(?|<sup>|(?:\\ )?:sup:`|(?=[\u00b2\u00b3\u00b9\u2070\u2074-\u207b]))"
+    r"(?P<e>[-\u2212+]?\d{1,2}(?!\d)|[\u00b2\u00b3\u00b9\u2070\u2074-\u207b]{1,3})(?:\)|</sup>|`)?"
 )
 # Days of a month that a date without a year is counted by: month x 32 + day.
 _MONTH_DAYS = 32
@@ -119,7 +126,8 @@ def _patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
 @lru_cache(maxsize=4096)
 def numbers(text: str) -> frozenset[str]:
     """Return the numbers in digits outside ids and names: `1,200.50` as `1200.5`, `007` as `7`."""
-    plain = ID_IN_CLAIM.sub(" ", compatible(text))
+    plain = _POWER.sub(lambda match: f"{_power(match):f}", text)
+    plain = ID_IN_CLAIM.sub(" ", compatible(plain))
     return frozenset(_canonical(match[0]) for match in _DIGITS.finditer(plain))
 
 
@@ -161,6 +169,10 @@ def _points(text: str) -> tuple[Value, ...]:
     taken: list[tuple[int, int]] = []
     found: list[Value] = []
     plain = ID_IN_CLAIM.sub(lambda match: " " * len(match[0]), text)
+    for match in _POWER.finditer(plain):
+        number = float(_power(match))
+        taken.append(match.span())
+        found.append(Value("number", number, number, "", *match.span()))
     for kind, pattern in _patterns():
         for match in pattern.finditer(plain):
             if any(a < match.end() and match.start() < b for a, b in taken):
@@ -170,6 +182,11 @@ def _points(text: str) -> tuple[Value, ...]:
                 taken.append(match.span())
                 found += [one._replace(start=match.start(), end=match.end()) for one in made]
     return tuple(sorted(found, key=lambda one: (one.start, one.kind)))
+
+
+def _power(match: re.Match[str]) -> Decimal:
+    exponent = compatible(match["e"]).replace("\u2212", "-")
+    return Decimal((match["v"] or "1").replace(",", ".")).scaleb(int(exponent))
 
 
 def _read(kind: str, match: re.Match[str]) -> Iterator[Value]:

@@ -85,8 +85,8 @@ class Labels(NamedTuple):
                 titles.add(fold(title))
             if (name := heading_name(section) if section else None) is not None:
                 documents.setdefault(fold(name), set()).add(doc_id)
-        many = frozenset(key for key, ids in documents.items() if len(ids) >= MANY_DOCUMENTS)
-        return cls(many, many - titles)
+        common = frozenset(key for key, ids in documents.items() if len(ids) >= MANY_DOCUMENTS)
+        return cls(common, common - titles)
 
     def heads(self, chunk: RawChunk) -> tuple[str, ...]:
         """Return the names of a chunk's title and, unless common, section heading."""
@@ -99,9 +99,9 @@ class Labels(NamedTuple):
         name = heading_name(section) if section else None
         return None if name is None or fold(name) in self.common else name
 
-    def names(self, found: Iterable[ChunkName]) -> Iterator[NameRow]:
+    def names(self, rows: Iterable[ChunkName]) -> Iterator[NameRow]:
         """Yield a chunk's names, without common headings and found labels of document parts."""
-        for surface, kind, other, place in found:
+        for surface, kind, other, place in rows:
             labels = {HEADING: self.common, FOUND: self.parts}.get(place)
             if not labels or fold(surface) not in labels:
                 yield surface, kind, other
@@ -109,10 +109,10 @@ class Labels(NamedTuple):
 
 def leaving_of(context: Context, removed: Sequence[str]) -> set[str]:
     """Return the uuids that a load writes, replaces or removes; `removed`: doc_ids."""
-    gone = {chunk_uuid(context.namespace, chunk.id) for chunk in context.staging.chunks()}
-    for doc_id in (*context.staging.documents(every=context.replace_docs), *removed):
-        gone.update(context.stores.index_writer.doc_uuids(context.namespace, doc_id))
-    return gone
+    leaving = {chunk_uuid(context.namespace, chunk.id) for chunk in context.staging.chunks()}
+    for doc_id in (*context.staging.documents(every=context.options.replace_docs), *removed):
+        leaving.update(context.stores.index_writer.doc_uuids(context.namespace, doc_id))
+    return leaving
 
 
 def labels_of(context: Context, leaving: Set[str]) -> tuple[Labels, Labels]:
@@ -145,8 +145,8 @@ def stage_names(context: Context, labels: Labels) -> None:
     recogniser = installed_recogniser(context)
     with context.progress.stage("names", context.staging.count("chunk")) as advance:
         for batch in batched(context.staging.chunks(), FIND_BATCH):
-            found = chunk_names(context.stores.names, batch)
-            for chunk, names in zip(batch, found, strict=True):
+            names_by_chunk = chunk_names(context.stores.names, batch)
+            for chunk, names in zip(batch, names_by_chunk, strict=True):
                 record = NamesRecord(naming_digest(recogniser, chunk), names)
                 context.staging.add_names(chunk_uuid(context.namespace, chunk.id), record.text())
                 for row in labels.names(names):
@@ -156,11 +156,11 @@ def stage_names(context: Context, labels: Labels) -> None:
 
 def chunk_names(finder: NameFinder | None, batch: Sequence[RawChunk]) -> list[list[ChunkName]]:
     """Return each chunk's distinct names, which depend only on chunk and `finder`."""
-    found = found_names(finder, batch)
-    return [list(dict.fromkeys(_names_of(*row))) for row in zip(batch, found, strict=True)]
+    names = found_names(finder, batch)
+    return [list(dict.fromkeys(_names_of(*row))) for row in zip(batch, names, strict=True)]
 
 
-def _names_of(chunk: RawChunk, found: Iterable[FoundName]) -> Iterator[ChunkName]:
+def _names_of(chunk: RawChunk, recognised: Iterable[FoundName]) -> Iterator[ChunkName]:
     titles = title_names(chunk.title, chunk.document_name, chunk.doc_id)
     if titles:
         yield ChunkName(titles[0], TITLE)
@@ -174,7 +174,7 @@ def _names_of(chunk: RawChunk, found: Iterable[FoundName]) -> Iterator[ChunkName
     for same in same_names(chunk.text, chunk.title):
         yield ChunkName(same.name)
         yield ChunkName(same.other)
-    for name in found:
+    for name in recognised:
         yield ChunkName(name.text, name.kind or "", place=FOUND)
 
 
@@ -185,13 +185,14 @@ def has_own_mentions(chunk: RawChunk) -> bool:
 
 def found_names(finder: NameFinder | None, chunks: Sequence[RawChunk]) -> list[Sequence[FoundName]]:
     """Return the names found earlier or by `finder` (None: a rule), () for chunks with mentions."""
-    texts = [c.text for c in chunks if c.found is None and not has_own_mentions(c)]
+    texts = [c.text for c in chunks if c.recognised is None and not has_own_mentions(c)]
     if finder is not None:
         new = iter(finder.find(texts) if texts else ())
     else:
         new = (tuple(map(FoundName, dict.fromkeys(capitalised_names(t)))) for t in texts)
     return [
-        () if has_own_mentions(c) else next(new) if c.found is None else c.found for c in chunks
+        () if has_own_mentions(c) else next(new) if c.recognised is None else c.recognised
+        for c in chunks
     ]
 
 

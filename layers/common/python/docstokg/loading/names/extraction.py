@@ -85,7 +85,7 @@ def extract(context: Context, chosen: Extraction) -> ExtractionReport:
         for batch in batched(_readable(context, chosen), BATCH):
             replies = asking.replies([chunk.text for chunk in batch])
             for chunk in batch:
-                _keep(context, report, chunk, replies[_key(chosen.model, chunk.text)])
+                _add_triples(context, report, chunk, replies[_key(chosen.model, chunk.text)])
             advance(len(batch))
     return report
 
@@ -193,7 +193,7 @@ class _Asking:
         raise AssertionError("the last call returns or raises")
 
 
-def _keep(
+def _add_triples(
     context: Context, report: ExtractionReport, chunk: RawChunk, reply: str | DocsToKGError
 ) -> None:
     report.chunks += 1

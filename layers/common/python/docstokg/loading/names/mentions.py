@@ -25,7 +25,7 @@ class MentionFinder:
         self._names = names
         self._labels = labels
 
-    def mentions(self, chunk: RawChunk, uuid: str, stated: Iterable[str]) -> list[MentionRecord]:
+    def mentions(self, chunk: RawChunk, uuid: str, endpoints: Iterable[str]) -> list[MentionRecord]:
         """Return the mentions of a chunk, one per entity, sorted by id.
 
         The title and heading (which it is about) and the endpoints of its edges are included,
@@ -45,7 +45,7 @@ class MentionFinder:
         heads.update(self._names.id_of_name(name) for name in self._labels.heads(chunk))
         for head in heads:
             places.setdefault(head, None)
-        for end in stated:
+        for end in endpoints:
             places.setdefault(end, None)
         return [
             MentionRecord(
@@ -70,9 +70,9 @@ def linked(text: str, matches: Iterable[Match]) -> Places:
     for match in sorted(matches, key=lambda match: match.nested):
         if len(match.entity_ids) > MOST_HOMONYMS:
             continue
-        meant = is_mention(text[match.start : match.end]) and not inside(match)
+        is_named = is_mention(text[match.start : match.end]) and not inside(match)
         for identity in match.entity_ids:
-            if meant or not is_own_id(identity):
+            if is_named or not is_own_id(identity):
                 places.setdefault(identity, (match.start, match.end))
     return places
 

@@ -79,8 +79,8 @@ class Aliases:
         """Set the aliases of an entity of this load; `leads_to`: its successor."""
         target = leads_to or identity
         self._fresh[identity] = [
-            (key, target, own and target == identity)
-            for key, own in alias_keys(identity, name, synonyms)
+            (key, target, preferred and target == identity)
+            for key, preferred in alias_keys(identity, name, synonyms)
         ]
 
     def of_curies(self) -> Iterator[Entry]:
@@ -101,8 +101,10 @@ class Aliases:
         Own entities (ids from `entity_id`) are skipped if their name now belongs to a CURIE or
         labels document parts; so are plurals of another entity's name.
         """
-        own = {entry[1]: entry[0] for entry in self.all() if entry[2] and is_own_id(entry[1])}
-        names_of_others = set(own.values())
+        key_of_own = {
+            entry[1]: entry[0] for entry in self.all() if entry[2] and is_own_id(entry[1])
+        }
+        names_of_others = set(key_of_own.values())
         taken: set[str] = set()
         for key, identity, preferred in self.all():
             if preferred and not is_curie(identity) and (names.curie(key) or key in labels.parts):
@@ -111,7 +113,7 @@ class Aliases:
             key, identity, preferred = entry
             if identity in taken or identity in forgotten:
                 continue
-            name = own.get(identity)
+            name = key_of_own.get(identity)
             plural = name is not None and key != name and key == variant(name)
             if preferred or not plural or key not in names_of_others:
                 yield entry

@@ -18,6 +18,8 @@ MARKS = 4
 CONTEXT_PIECES = 64
 
 OVERLAP_PIECES = 24
+# Blocks that are always separate passages.
+ALONE = ("row", "quote")
 SEPARATOR = " > "
 
 
@@ -77,13 +79,15 @@ class _Cutter:
 
     def cut(self, section: Section, units: Sequence[_Unit]) -> Iterator[Cut]:
         over = tuple(block.label for block in section.above if block.label)
-        own = (*over, section.heading.label) if section.heading and section.heading.label else over
-        own = own[1:] if own and own[0] == self._title else own
+        inner = (
+            (*over, section.heading.label) if section.heading and section.heading.label else over
+        )
+        inner = inner[1:] if inner and inner[0] == self._title else inner
         # Outer headings may fit, as the first chunk contains its own.
-        room = min(self._room(own), self._room(own[:-1]))
+        room = min(self._room(inner), self._room(inner[:-1]))
         first = True
         for span, label in self._packed(units, room, ""):
-            below = own[:-1] if first and section.heading is not None else own
+            below = inner[:-1] if first and section.heading is not None else inner
             first = False
             headings = self._fitting((*below, label) if label else below)
             yield Cut(span.start, span.end, section, headings)
@@ -91,11 +95,12 @@ class _Cutter:
     def _packed(self, units: Sequence[_Unit], room: int, label: str) -> Iterator[tuple[Span, str]]:
         soft = self._share(units, room)
         start = end = -1
+        alone = False
         for unit in units:
             size = self._size(unit.start, unit.end)
-            alone = unit.block is not None and unit.block.kind == "row"
-            most = 0 if alone else room if size < soft // 4 else soft
-            if start >= 0 and self._size(start, unit.end) <= most:
+            follows_row, alone = alone, unit.block is not None and unit.block.kind in ALONE
+            limit = 0 if alone or follows_row else room if size < soft // 4 else soft
+            if start >= 0 and self._size(start, unit.end) <= limit:
                 end = unit.end
                 continue
             if start >= 0:

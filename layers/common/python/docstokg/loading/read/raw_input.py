@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import ConfigDict, Field
 
@@ -27,13 +27,25 @@ class RawMention:
     about: bool = False
 
 
+class Encoding(NamedTuple):
+    """Encoder output for a chunk: its vector, its sentences' vectors, and its weights.
+
+    `language`: "" for English, None if it is unknown.
+    """
+
+    vector: bytes | None
+    sentences: bytes
+    weights: dict[str, float]
+    language: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class RawChunk:
     """A chunk as its file has it.
 
     `mentions`: None means that the linker finds them. `embedding`: unit vector, float32
-    little-endian. `whole`: its document is replaced entirely. `found`: names from the recogniser,
-    None if it has not run.
+    little-endian. `whole`: its document is replaced entirely. `recognised`: names from the
+    recogniser, None if it has not run. `encoding`: recorded encoder output.
     """
 
     id: str
@@ -55,14 +67,15 @@ class RawChunk:
     embedding: bytes | None = None
     sparse: dict[str, float] | None = None
     whole: bool = False
-    found: tuple[FoundName, ...] | None = None
+    recognised: tuple[FoundName, ...] | None = None
+    encoding: Encoding | None = None
     kind: Literal["chunk"] = "chunk"
     __pydantic_config__: ClassVar[ConfigDict] = BINARY
 
 
 @dataclass(frozen=True, slots=True)
 class RawEntity:
-    """An entity of a list or ontology."""
+    """An entity of a list or ontology; with an `ent:` id, a name of an unlisted one."""
 
     id: str
     name: str
@@ -81,7 +94,7 @@ class RawRelation:
     """An edge between two ids or names, with evidence from a chunk or a document.
 
     `start`, `end`: offsets in the chunk's text, if known. `from_text`: a triple; its ends are
-    names.
+    names. `fact`: its sentence in the index, "" for one of its names.
     """
 
     source: str
@@ -94,6 +107,7 @@ class RawRelation:
     end: int | None = None
     properties: dict[str, Any] = field(default_factory=dict)
     from_text: bool = False
+    fact: str = ""
     kind: Literal["relation"] = "relation"
 
 

@@ -1,14 +1,15 @@
 """Reading of files into staging."""
 
-from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby, islice
 from typing import Any
 
 from docstokg.contracts.outline import SCANNED
-from docstokg.domain.identity import is_id
+from docstokg.domain.identity import is_id, is_own_id
 from docstokg.errors import DocsToKGError
 from docstokg.loading.context import Readers
 from docstokg.loading.read.raw_input import (
+    Encoding,
     RawChunk,
     RawDocument,
     RawEntity,
@@ -16,11 +17,11 @@ from docstokg.loading.read.raw_input import (
     RawRelation,
 )
 from docstokg.loading.read.records import text_sha256
-from docstokg.loading.read.rejects import Postponed, Rejected, RejectLog, Unreadable, fault
+from docstokg.loading.read.rejects import Rejected, RejectLog, Unreadable, fault
 from docstokg.loading.read.source_registry import SourceRegistry
 from docstokg.loading.read.sources import Kind, SourceFile
-from docstokg.loading.read.staging import Staging
-from docstokg.loading.readers.chunks import read_chunk
+from docstokg.loading.read.staging import Staging, name_key
+from docstokg.loading.readers.chunks import read_chunk, read_document
 from docstokg.loading.readers.documents import (
     Document,
     document_chunks,
@@ -44,6 +45,7 @@ READERS: dict[Kind, Callable[[dict[str, Any]], RawRecord]] = {
     "entities": read_entity,
     "relations": read_relation,
     "triples": read_triple,
+    "documents": read_document,
 }
 
 
@@ -76,18 +78,21 @@ def stage(
             if isinstance(record, Rejected):
                 raise record
             dimension = _fitting(record, dimension)
-            _keep(record, staging, name, line)
-        except Postponed:
-            continue
+            _add(record, staging, name, line)
         except Rejected as rejected:
             rejects.add(name, line, str(rejected))
     return dimension
 
 
 def _fitting(record: RawRecord, dimension: int | None) -> int | None:
-    if not isinstance(record, RawChunk | RawEntity) or record.embedding is None:
+    if not isinstance(record, RawChunk | RawEntity):
         return dimension
-    size = len(record.embedding) // 4
+    vector = record.embedding
+    if vector is None and isinstance(record, RawChunk) and record.encoding is not None:
+        vector = record.encoding.vector
+    if vector is None:
+        return dimension
+    size = len(vector) // 4
     if size != (dimension or size):
         raise Rejected(f"embedding: {size} numbers, but the index has {dimension}")
     return size
@@ -96,15 +101,30 @@ def _fitting(record: RawRecord, dimension: int | None) -> int | None:
 def _claim(
     document: RawDocument, file: SourceFile, staging: Staging, registry: SourceRegistry | None
 ) -> None:
-    if registry is not None and (reason := registry.conflict(file, document)):
+    if registry is not None and (reason := registry.refusal(file, document)):
         raise Rejected(reason)
-    if not staging.add_document(document.doc_id, document.digest):
+    is_contested = registry is not None and registry.contests(file, document)
+    if not staging.add_document(document.doc_id, document.digest, is_contested):
         raise Rejected(
             f"doc_id {document.doc_id!r} is also used by another file of this load with"
             " different text; load one of them with --prefix NAME/"
         )
     if registry is not None:
         registry.note(file, document, staging)
+        if is_contested:
+            registry.contested.append((document.doc_id, file))
+
+
+def read_rows(
+    files: Sequence[SourceFile], readers: Readers
+) -> Iterator[tuple[SourceFile, Iterable[Row]]]:
+    """Yield each file with its rows, documents read by several processes if `readers` has them."""
+    for are_documents, group in groupby(files, key=lambda file: file.kind == "document"):
+        if are_documents and readers.several is not None:
+            yield from readers.several(tuple(group))
+        else:
+            # JSON lines may exceed memory, so they are streamed.
+            yield from ((file, rows_of(file, readers)) for file in group)
 
 
 def rows_of(file: SourceFile, readers: Readers) -> Iterator[Row]:
@@ -129,10 +149,10 @@ def _rows(file: SourceFile, readers: Readers) -> Iterator[Row]:
     elif file.kind == "document":
         yield from _documents(file, readers)
     else:
-        read = READERS[file.kind]
+        parse = READERS[file.kind]
         for line, value in json_lines(file.path):
             try:
-                yield line, value if isinstance(value, Rejected) else read(value)
+                yield line, value if isinstance(value, Rejected) else parse(value)
             except Rejected as rejected:
                 yield line, rejected
 
@@ -175,7 +195,7 @@ def _document(file: SourceFile, document: Document, readers: Readers) -> Iterato
         notes.append(f"{len(pages)} pages not read, first page {pages[0]} ({SCANNED})")
     if not chunks and not notes:
         notes.append("contains no text")
-    made = document.converter
+    converter = document.converter
     yield (
         1,
         RawDocument(
@@ -184,8 +204,8 @@ def _document(file: SourceFile, document: Document, readers: Readers) -> Iterato
             note="; ".join(notes),
             title=str(document.fields.get("title") or document.outline.title),
             named=document.named,
-            converter=made,
-            text=document.text if made else None,
+            converter=converter,
+            text=document.text if converter else None,
             original=document.original,
         ),
     )
@@ -197,9 +217,14 @@ def _document(file: SourceFile, document: Document, readers: Readers) -> Iterato
         yield line, chunk
 
 
-def _keep(record: RawRecord, staging: Staging, file: str, line: int) -> None:
+def _add(record: RawRecord, staging: Staging, file: str, line: int) -> None:
     if isinstance(record, RawChunk):
         staging.add_chunk(record, text_sha256(record.text))
+    elif isinstance(record, RawEntity) and is_own_id(record.id):
+        for synonym in record.synonyms or ("",):
+            staging.add_name(record.name, record.type or "", synonym)
+        if record.embedding is not None:
+            staging.add_encoding(name_key(record.name), Encoding(record.embedding, b"", {}))
     elif isinstance(record, RawEntity):
         staging.add_entity(record)
     elif isinstance(record, RawRelation):

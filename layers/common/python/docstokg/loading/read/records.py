@@ -67,25 +67,29 @@ def chunk_node(chunk: RawChunk | ChunkRecord, namespace: str) -> ChunkNode:
 
 
 def fingerprint(chunk: RawChunk, dense: str, sparse: str) -> str:
-    """Return the fingerprint of a chunk's content: `all.stated.links`.
+    """Return the fingerprint of a chunk's content: `all.statements.links`.
 
-    `stated` changes with the text, document or acl. `links` is g for given mentions, else l.
+    `statements` changes with the text, document or acl. `links` is g for given mentions, else l.
     `dense`, `sparse`: models of the vector and weights ("" = none; given ones are hashed).
     """
-    stated = _hash([chunk.text, chunk.doc_id, list(chunk.acl)])
-    own = asdict(chunk)
-    for key in ("mentions", "whole", "embedding", "sparse", "found", "kind"):
-        del own[key]
+    statements = _hash([chunk.text, chunk.doc_id, list(chunk.acl)])
+    content = asdict(chunk)
+    for key in ("mentions", "whole", "embedding", "sparse", "recognised", "encoding", "kind"):
+        del content[key]
     if not chunk.layout:
-        del own["layout"]  # same fingerprint as before `layout` was added
+        del content["layout"]  # same fingerprint as before `layout` was added
     vector_digest = hashlib.sha256(chunk.embedding).hexdigest() if chunk.embedding else dense
     weights = _hash(chunk.sparse) if chunk.sparse is not None else sparse
-    every = _hash([FINGERPRINT, own, vector_digest, weights])
-    return f"{every}.{stated}.{'l' if chunk.mentions is None else 'g'}"
+    every = _hash([FINGERPRINT, content, vector_digest, weights])
+    return f"{every}.{statements}.{'l' if chunk.mentions is None else 'g'}"
 
 
-def made_fingerprints(chunk: ChunkRecord, dense: str, sparse: str) -> list[str]:
-    """Return all possible fingerprints of a stored chunk, computed vectors first."""
+def possible_fingerprints(chunk: ChunkRecord, dense: str, sparse: str) -> list[str]:
+    """Return all possible fingerprints of a stored chunk.
+
+    Bits of the position: 4 if the vector came with the chunk, 2 if the weights did, 1 if the
+    mentions did.
+    """
     whole = RawChunk(
         id=chunk.chunk_id,
         embedding=chunk.vector,

@@ -16,10 +16,6 @@ class Rejected(LoadError):
     """One line or document cannot be loaded; `str()` is the reason."""
 
 
-class Postponed(Rejected):
-    """A document is read again later, when moved folders are known."""
-
-
 class Unreadable(LoadError):
     """A file cannot be read; `str()` names the file, `reason` does not."""
 

@@ -16,7 +16,15 @@ from docstokg.errors import LoadError
 from docstokg.loading.read.rejects import RejectLog, Unreadable
 
 Kind = Literal[
-    "chunks", "entities", "relations", "triples", "obo", "document", "questions", "answers"
+    "chunks",
+    "entities",
+    "relations",
+    "triples",
+    "documents",
+    "obo",
+    "document",
+    "questions",
+    "answers",
 ]
 
 # Kinds of JSON lines files, by the prefix of their name.
@@ -79,8 +87,8 @@ def kind_of(path: PurePath) -> Kind | None:
     """Return a file's kind by its name, or None: see `no_reader`."""
     name, suffix = path.name.lower(), path.suffix.lower()
     if suffix == ".jsonl":
-        own: Kind | None = "chunks" if name.startswith("passages") else None
-        return next((kind for kind in LINES if name.startswith(kind)), own)
+        passages: Kind | None = "chunks" if name.startswith("passages") else None
+        return next((kind for kind in LINES if name.startswith(kind)), passages)
     if suffix == ".obo":
         return "obo"
     return None if skipped(PurePath(path.name)) else "document"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from docstokg.loading.read.raw_input import (
+    Encoding,
     RawChunk,
     RawEntity,
     RawRelation,
@@ -31,8 +32,10 @@ CREATE TABLE statement (seq INTEGER PRIMARY KEY, from_text INTEGER, file TEXT, l
     payload TEXT);
 CREATE TABLE edge (source TEXT, type TEXT, target TEXT, evidence TEXT, payload TEXT, fact TEXT,
     PRIMARY KEY (evidence, source, type, target)) WITHOUT ROWID;
-CREATE TABLE document (doc_id TEXT PRIMARY KEY, digest TEXT) WITHOUT ROWID;
+CREATE TABLE document (doc_id TEXT PRIMARY KEY, digest TEXT, contested INTEGER) WITHOUT ROWID;
 CREATE TABLE origin (doc_id TEXT PRIMARY KEY, record TEXT) WITHOUT ROWID;
+CREATE TABLE encoding (id TEXT PRIMARY KEY, vector BLOB, sentences BLOB, weights TEXT,
+    language TEXT) WITHOUT ROWID;
 CREATE TABLE plan (kind TEXT, seq INTEGER, row TEXT, PRIMARY KEY (kind, seq)) WITHOUT ROWID;
 """
 
@@ -43,10 +46,16 @@ _PAGE = (
 )
 _EMPTIED = (
     "UPDATE chunk SET embedding = NULL,"
-    " payload = json_remove(json_set(payload, '$.text', ''), '$.found')"
+    " payload = json_remove(json_set(payload, '$.text', ''), '$.recognised')"
     " WHERE payload ->> 'text' <> '' AND {}"
 )
+_UNRECORDED = "DELETE FROM encoding WHERE id IN (SELECT id FROM chunk WHERE {})"
 _OF_SHARD = " WHERE doc_id IN (SELECT doc_id FROM chunk WHERE shard = ? AND shard <> '')"
+
+
+def name_key(name: str) -> str:
+    """Return the key of a name's encoding; those of chunks are their ids."""
+    return f"name:{name}"
 
 
 class Place(NamedTuple):
@@ -85,8 +94,8 @@ class Staging:
 
     def add_chunk(self, chunk: RawChunk, digest: str) -> None:
         """Add a chunk once; raise `Rejected` if its id has other text."""
-        for (known,) in self._rows("SELECT digest FROM chunk WHERE id = ?", chunk.id):
-            if known != digest:
+        for (staged_digest,) in self._rows("SELECT digest FROM chunk WHERE id = ?", chunk.id):
+            if staged_digest != digest:
                 raise Rejected(f"id {chunk.id!r} is repeated with different text")
             return
         self._db.execute(
@@ -96,12 +105,52 @@ class Staging:
         )
         if chunk.whole:
             self.add_document(chunk.doc_id)
+        if chunk.encoding is not None:
+            self.add_encoding(chunk.id, chunk.encoding)
 
-    def add_document(self, doc_id: str, digest: str = "") -> bool:
-        """Mark a document as replaced; return False if another text has its id."""
-        self._db.execute("INSERT OR IGNORE INTO document VALUES (?, ?)", (doc_id, digest))
-        ((known,),) = self._rows("SELECT digest FROM document WHERE doc_id = ?", doc_id)
-        return not digest or known == digest
+    def add_encoding(self, identity: str, encoding: Encoding) -> None:
+        """Add the recorded encoder output of a chunk or, by `name_key`, of a name."""
+        vector, sentences, weights, language = encoding
+        self._db.execute(
+            "INSERT OR REPLACE INTO encoding VALUES (?, ?, ?, ?, ?)",
+            (identity, vector, sentences, json.dumps(weights), language),
+        )
+
+    def encodings(self, identities: Iterable[str]) -> dict[str, Encoding]:
+        """Return the recorded encoder output of chunks or names."""
+        rows = self._rows(
+            "SELECT * FROM encoding WHERE id IN (SELECT value FROM json_each(?))",
+            json.dumps(list(identities)),
+        )
+        return {
+            identity: Encoding(vector, sentences, json.loads(weights), language)
+            for identity, vector, sentences, weights, language in rows
+        }
+
+    def add_document(self, doc_id: str, digest: str = "", contested: bool = False) -> bool:
+        """Mark a document as replaced; return False if another text has its id.
+
+        A `contested` text is withdrawn if another file claims the id.
+        """
+        rows = self._rows("SELECT digest, contested FROM document WHERE doc_id = ?", doc_id)
+        if digest and not contested and any(is_contested for _, is_contested in rows):
+            if rows[0][0] != digest:
+                self.withdraw(doc_id)
+                rows = []
+            self._db.execute("UPDATE document SET contested = 0 WHERE doc_id = ?", (doc_id,))
+        if not rows:
+            self._db.execute("INSERT INTO document VALUES (?, ?, ?)", (doc_id, digest, contested))
+        return not rows or not digest or bool(rows[0][0] == digest)
+
+    def withdraw(self, doc_id: str) -> int:
+        """Remove a document if it is contested; return its number of chunks."""
+        if not self._rows("SELECT 1 FROM document WHERE doc_id = ? AND contested", doc_id):
+            return 0
+        chunks = "DELETE FROM chunk WHERE doc_id = ? AND payload ->> 'whole'"
+        count = self._db.execute(chunks, (doc_id,)).rowcount
+        for table in ("document", "origin"):
+            self._db.execute(f"DELETE FROM {table} WHERE doc_id = ?", (doc_id,))  # noqa: S608
+        return count
 
     def add_origin(self, doc_id: str, record: str) -> None:
         """Add the origin of a document once."""
@@ -164,11 +213,11 @@ class Staging:
             (entity.id, _payload(entity), entity.embedding),
         )
 
-    def add_statement(self, stated: RawRelation, file: str, line: int) -> None:
+    def add_statement(self, relation: RawRelation, file: str, line: int) -> None:
         """Add a relation with its place, to be checked later."""
         self._db.execute(
             "INSERT INTO statement (from_text, file, line, payload) VALUES (?, ?, ?, ?)",
-            (stated.from_text, file, line, json.dumps(asdict(stated))),
+            (relation.from_text, file, line, json.dumps(asdict(relation))),
         )
 
     def add_edge(
@@ -208,9 +257,9 @@ class Staging:
     def documents_beginning(self, shard: str | None) -> list[str]:
         """Return the doc_ids by first chunk; `shard`: only those whose first chunk is in it."""
         # SQLite returns bare columns next to min() from the row with the minimum.
-        own_shard = () if shard is None else (shard,)
-        firsts = self._rows(_FIRSTS.format(_OF_SHARD if own_shard else ""), *own_shard)
-        return [doc_id for doc_id, _, own in firsts if shard is None or own == shard]
+        shards = () if shard is None else (shard,)
+        firsts = self._rows(_FIRSTS.format(_OF_SHARD if shards else ""), *shards)
+        return [doc_id for doc_id, _, first in firsts if shard is None or first == shard]
 
     def shards_of(self, doc_ids: Iterable[str]) -> list[str]:
         """Return the shards that contain chunks of these documents, sorted."""
@@ -233,8 +282,10 @@ class Staging:
 
     def empty(self, doc_ids: Iterable[str] | None = None) -> None:
         """Drop the texts and vectors of all chunks (None) or of these documents."""
-        of = "doc_id IN (SELECT value FROM json_each(?))" if doc_ids is not None else "true"
-        self._db.execute(_EMPTIED.format(of), () if doc_ids is None else (json.dumps([*doc_ids]),))
+        chunks = "doc_id IN (SELECT value FROM json_each(?))" if doc_ids is not None else "true"
+        values = () if doc_ids is None else (json.dumps([*doc_ids]),)
+        self._db.execute(_EMPTIED.format(chunks), values)
+        self._db.execute(_UNRECORDED.format(chunks), values)
 
     def add_plan(self, kind: str, rows: Iterable[Any]) -> None:
         """Add JSON values of one kind for a later task, in order; once per kind."""
@@ -310,8 +361,8 @@ class Staging:
 
     def documents(self, every: bool) -> list[str]:
         """Return the documents to replace: those read whole, or `every` one."""
-        more = " UNION SELECT doc_id FROM chunk" if every else ""
-        rows = self._rows(f"SELECT doc_id FROM document{more} ORDER BY 1")  # noqa: S608
+        others = " UNION SELECT doc_id FROM chunk" if every else ""
+        rows = self._rows(f"SELECT doc_id FROM document{others} ORDER BY 1")  # noqa: S608
         return [doc_id for (doc_id,) in rows]
 
     def emptied(self) -> list[str]:
@@ -330,26 +381,26 @@ class Staging:
 
     def holds_vectors(self) -> bool:
         """Return whether vectors came with chunks or entities."""
-        some = "EXISTS (SELECT 1 FROM {} WHERE embedding IS NOT NULL)"
-        ((held,),) = self._rows(f"SELECT {some.format('chunk')} OR {some.format('entity')}")
-        return bool(held)
+        exists = "EXISTS (SELECT 1 FROM {} WHERE embedding IS NOT NULL)"
+        ((count,),) = self._rows(f"SELECT {exists.format('chunk')} OR {exists.format('entity')}")
+        return bool(count)
 
 
 def _payload(record: RawChunk | RawEntity) -> str:
-    own = {"id", "doc_id", "embedding"}
-    made = adapter(RawChunk if isinstance(record, RawChunk) else RawEntity).dump_json(
-        record, exclude=own, exclude_defaults=True
+    columns = {"id", "doc_id", "embedding", "encoding"}
+    payload = adapter(RawChunk if isinstance(record, RawChunk) else RawEntity).dump_json(
+        record, exclude=columns, exclude_defaults=True
     )
-    return made.decode()
+    return payload.decode()
 
 
 def _chunk(identity: str, doc_id: str, payload: str, embedding: bytes | None) -> RawChunk:
-    own = {"id": identity, "doc_id": doc_id, "embedding": embedding}
-    chunk: RawChunk = adapter(RawChunk).validate_python(json.loads(payload) | own)
+    columns = {"id": identity, "doc_id": doc_id, "embedding": embedding}
+    chunk: RawChunk = adapter(RawChunk).validate_python(json.loads(payload) | columns)
     return chunk
 
 
 def _entity(identity: str, payload: str, embedding: bytes | None) -> RawEntity:
-    own = {"id": identity, "embedding": embedding}
-    entity: RawEntity = adapter(RawEntity).validate_python(json.loads(payload) | own)
+    columns = {"id": identity, "embedding": embedding}
+    entity: RawEntity = adapter(RawEntity).validate_python(json.loads(payload) | columns)
     return entity

@@ -234,7 +234,7 @@ def _text_document(raw: bytes, suffix: str, doc_id: str, converter: Converter) -
 
 
 def _filled(text: str, headings: tuple[Block, ...], body: int) -> tuple[Block, ...]:
-    if any(block.kind != "heading" for block in headings):
+    if any(block.kind not in ("heading", "gap", "row") for block in headings):
         return headings
     if not headings:
         return outline_text(text).blocks
@@ -258,7 +258,7 @@ def document_chunks(document: Document, name: str, counter: PieceCounter) -> Ite
     shown = title or Path(name).stem[:LONGEST_TITLE]
     known_as = () if title else (shown,)
     anchors = heading_anchors(document.outline.blocks)
-    places = [block for block in document.outline.blocks if block.anchor]
+    places = [one for one in document.outline.blocks if one.anchor or one.kind == "quote"]
     starts = [block.start for block in places]
     cuts = cut_document(document.outline, document.body, shown, counter, anchors, document.summary)
     for number, cut in enumerate(cuts):
@@ -266,6 +266,9 @@ def document_chunks(document: Document, name: str, counter: PieceCounter) -> Ite
         heading = section.heading.label if section.heading is not None else ""
         at = bisect_right(starts, cut.start) - 1
         place = places[at] if at >= 0 and cut.start < places[at].end else None
+        quoted: Json = {}
+        if place is not None and place.kind == "quote":
+            quoted = {"quoted": True, "quoted_from": place.label}
         yield RawChunk(
             id=f"{document.doc_id}#{number}",
             doc_id=document.doc_id,
@@ -279,7 +282,7 @@ def document_chunks(document: Document, name: str, counter: PieceCounter) -> Ite
             page=int(section.page) if section.page.isdigit() else section.page or None,
             char_start=cut.start,
             layout=packed(document.outline.places, cut.start, cut.end),
-            metadata=document.metadata,
+            metadata={**document.metadata, **quoted},
             topics=fields.get("topics", ()),
             acl=fields.get("acl", ()),
             mentions=() if document.nameless else None,

@@ -1,16 +1,22 @@
 """`entities*.jsonl`: entities with ids."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import Field, StringConstraints, field_validator
+from pydantic import Field, StringConstraints, model_validator
 
-from docstokg.contracts.model import Many
-from docstokg.domain.identity import is_curie
+from docstokg.contracts.model import Many, StrictContract
+from docstokg.domain.identity import entity_id, is_curie
 from docstokg.domain.vectors import pack
 from docstokg.loading.read.raw_input import RawEntity
 from docstokg.loading.read.rejects import Rejected
-from docstokg.loading.readers.chunks import Id
+from docstokg.loading.readers.chunks import Id, Vector
 from docstokg.loading.readers.lines import Line, checked
+
+
+class ExportedEntity(StrictContract):
+    """The vector of an entity's name."""
+
+    vector: Vector | None = None
 
 
 class EntityLine(Line):
@@ -24,13 +30,14 @@ class EntityLine(Line):
     obsolete: bool | None = None
     replaced_by: str | None = None
     embedding: Annotated[Many[float], Field(min_length=1)] | None = None
+    docstokg: ExportedEntity = ExportedEntity()
 
-    @field_validator("id")
-    @classmethod
-    def _curie(cls, value: str) -> str:
-        if not is_curie(value):
-            raise ValueError(f"{value!r} is not a CURIE such as HP:0001250")
-        return value
+    @model_validator(mode="after")
+    def _is_identified(self) -> Self:
+        # An exported name of an unlisted entity has the id of its name.
+        if not is_curie(self.id) and self.id != entity_id(self.name):
+            raise ValueError(f"id: {self.id!r} is not a CURIE such as HP:0001250")
+        return self
 
 
 def read_entity(line: dict[str, Any]) -> RawEntity:
@@ -46,5 +53,5 @@ def read_entity(line: dict[str, Any]) -> RawEntity:
         definition=seen.definition or None,
         obsolete=bool(seen.obsolete),
         replaced_by=seen.replaced_by or None,
-        embedding=pack(seen.embedding) if seen.embedding is not None else None,
+        embedding=seen.docstokg.vector if seen.embedding is None else pack(seen.embedding),
     )

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
+from docstokg.contracts import Json
 from docstokg.contracts.model import StrictContract
 from docstokg.loading.read.raw_input import RawRelation
 from docstokg.loading.readers.chunks import Id
@@ -28,6 +29,13 @@ class EvidenceLine(StrictContract):
         return self
 
 
+class ExportedRelation(StrictContract):
+    """Properties of an exported relation, and its text in the index."""
+
+    properties: Json = {}
+    fact: str = ""
+
+
 class RelationLine(Line):
     """The known keys of an edge; others are its properties."""
 
@@ -36,12 +44,13 @@ class RelationLine(Line):
     target: Name
     weight: Annotated[float, Field(ge=0)] | None = None
     evidence: EvidenceLine | None = None
+    docstokg: ExportedRelation | None = None
 
 
 def read_relation(line: dict[str, Any]) -> RawRelation:
     """Parse one line, weight 1 by default; raise `Rejected` with all its errors."""
     seen = checked(RelationLine, line)
-    evidence = seen.evidence
+    evidence, exported = seen.evidence, seen.docstokg
     return RawRelation(
         source=seen.source,
         type=seen.type,
@@ -50,5 +59,6 @@ def read_relation(line: dict[str, Any]) -> RawRelation:
         evidence=evidence.chunk_id if evidence else None,
         start=evidence.start if evidence else None,
         end=evidence.end if evidence else None,
-        properties=dict(seen.model_extra or {}),
+        properties=dict(seen.model_extra or {}) if exported is None else exported.properties,
+        fact="" if exported is None else exported.fact,
     )

@@ -41,7 +41,7 @@ def complete_names(context: Context, leaving: Set[str], check: bool) -> None:
     Raises `Unread` if the required recogniser is not installed.
     """
     graph, model = context.stores.graph_writer, recogniser_of(context)
-    given: dict[str, list[ChunkName]] = {}
+    mentioned: dict[str, list[ChunkName]] = {}
     digests: dict[str, str] = {}
     for batch in batched(graph.names(context.namespace), ROW_BATCH):
         stored = {
@@ -55,17 +55,17 @@ def complete_names(context: Context, leaving: Set[str], check: bool) -> None:
             digest = naming_digest(model, raw)
             if digest != stored[chunk.uuid]:
                 texts[chunk.uuid], digests[chunk.uuid] = raw, digest
-        found = dict(zip(texts, _read(context, [*texts.values()]), strict=True))
-        given |= {uuid: found.pop(uuid) for uuid in texts if texts[uuid].mentions is not None}
-        _put(context, digests, found)
-    _put(context, digests, _with_mentions(context, given))
+        names = dict(zip(texts, _find_names(context, [*texts.values()]), strict=True))
+        mentioned |= {uuid: names.pop(uuid) for uuid in texts if texts[uuid].mentions is not None}
+        _put(context, digests, names)
+    _put(context, digests, _with_mentions(context, mentioned))
 
 
 def _put(
     context: Context, digests: Mapping[str, str], names: Mapping[str, Sequence[ChunkName]]
 ) -> None:
     if names:
-        texts = {uuid: NamesRecord(digests[uuid], found).text() for uuid, found in names.items()}
+        texts = {uuid: NamesRecord(digests[uuid], rows).text() for uuid, rows in names.items()}
         context.stores.graph_writer.put_names(context.namespace, texts)
 
 
@@ -78,7 +78,7 @@ def _chunks(context: Context, uuids: Sequence[str]) -> Iterator[tuple[StoredChun
         yield chunk, not is_linked_here(marks[uuid])
 
 
-def _read(context: Context, chunks: Sequence[RawChunk]) -> list[list[ChunkName]]:
+def _find_names(context: Context, chunks: Sequence[RawChunk]) -> list[list[ChunkName]]:
     if chunks and recogniser_of(context) != installed_recogniser(context):
         raise Unread
     try:
@@ -88,15 +88,15 @@ def _read(context: Context, chunks: Sequence[RawChunk]) -> list[list[ChunkName]]
 
 
 def _with_mentions(
-    context: Context, given: dict[str, list[ChunkName]]
+    context: Context, names: dict[str, list[ChunkName]]
 ) -> dict[str, list[ChunkName]]:
-    mentions = context.stores.graph_writer.stored_mentions(context.namespace) if given else ()
+    mentions = context.stores.graph_writer.stored_mentions(context.namespace) if names else ()
     for mention in mentions:
-        if mention.uuid in given and is_own_id(mention.entity):
+        if mention.uuid in names and is_own_id(mention.entity):
             for entity in stored_names(context, [mention.entity]):
                 for other in ("", *sorted(entity.synonyms)):
-                    given[mention.uuid].append(ChunkName(entity.name, entity.type or "", other))
-    return given
+                    names[mention.uuid].append(ChunkName(entity.name, entity.type or "", other))
+    return names
 
 
 class Changes(NamedTuple):
@@ -111,23 +111,11 @@ class Changes(NamedTuple):
     keys: Set[str]
 
 
-def stage_affected(
-    context: Context, changes: Changes, every: Set[str] | None, must: bool
-) -> set[str]:
+def stage_affected(context: Context, changes: Changes, every: Set[str] | None) -> set[str]:
     """Stage the names of stored chunks for the entities that a load affects; return their ids.
 
-    `every`: all entities of the store. If a required recogniser is missing, raise `Unread` if
-    `must`, else warn and return none.
+    `every`: all entities of the store.
     """
-    if context.earlier is not None and not context.earlier:
-        return set()
-    try:
-        complete_names(context, changes.leaving, check=every is not None)
-    except Unread:
-        if must:
-            raise
-        context.report.warnings.append(UNREAD)
-        return set()
     affected = affected_entities(context, changes, every)
     _stage_stored_names(context, changes, None if every is not None else affected)
     return affected
@@ -138,15 +126,15 @@ def affected_entities(context: Context, changes: Changes, every: Set[str] | None
 
     `every`: see `stage_affected`.
     """
-    fallen = _fallen(context, changes.leaving)
+    outdated = _outdated_statements(context, changes.leaving)
     if every is not None:
         ids = {identity for identity in every if is_own_id(identity)}
     else:
         before, after = changes.labels
         keys = changes.keys | (before.common ^ after.common) | (before.parts ^ after.parts)
         ids = {entity_id(name) for name in chain(_changed_names(context, changes.leaving), keys)}
-        ids.update(end for ends in fallen.values() for end in ends if is_own_id(end))
-    return ids - _stated_names(context, fallen.keys())
+        ids.update(end for ends in outdated.values() for end in ends if is_own_id(end))
+    return ids - _other_ends(context, outdated.keys())
 
 
 def _changed_names(context: Context, leaving: Set[str]) -> Iterator[str]:
@@ -162,35 +150,37 @@ def _changed_names(context: Context, leaving: Set[str]) -> Iterator[str]:
             yield from (name.surface for name in NamesRecord.read(text).names)
 
 
-def _fallen(context: Context, leaving: Set[str]) -> dict[str, set[str]]:
+def _outdated_statements(context: Context, leaving: Set[str]) -> dict[str, set[str]]:
     namespace, graph = context.namespace, context.stores.graph_writer
-    stated: dict[str, set[str]] = {}
+    ends_by_chunk: dict[str, set[str]] = {}
     for uuids in batched(sorted(leaving), ROW_BATCH):
-        stated |= graph.stated(namespace, uuids)
+        ends_by_chunk |= graph.stated(namespace, uuids)
     marks: dict[str, str] = {}
-    for uuids in batched(stated, ROW_BATCH):
+    for uuids in batched(ends_by_chunk, ROW_BATCH):
         marks |= context.stores.index_writer.fingerprints(namespace, uuids)
-    for chunk in context.staging.chunks() if stated else ():
+    for chunk in context.staging.chunks() if ends_by_chunk else ():
         uuid = chunk_uuid(namespace, chunk.id)
-        if uuid in stated and same_statements(marks.get(uuid, ""), fingerprint(chunk, "", "")):
-            del stated[uuid]
-    return stated
+        if uuid in ends_by_chunk and same_statements(
+            marks.get(uuid, ""), fingerprint(chunk, "", "")
+        ):
+            del ends_by_chunk[uuid]
+    return ends_by_chunk
 
 
-def _stated_names(context: Context, fallen: Set[str]) -> set[str]:
+def _other_ends(context: Context, outdated: Set[str]) -> set[str]:
     ends: set[str] = set()
     for relation in context.stores.graph_writer.stored_relations(context.namespace):
         is_read = relation.type == SAME_AS and relation.evidence_uuid is not None
-        if not is_read and relation.evidence_uuid not in fallen:
+        if not is_read and relation.evidence_uuid not in outdated:
             ends.update((relation.source, relation.target))
     return ends
 
 
 def _stage_stored_names(context: Context, changes: Changes, ids: Set[str] | None) -> None:
-    own, labels = lru_cache(200_000)(entity_id), changes.labels[1]
+    id_of, labels = lru_cache(200_000)(entity_id), changes.labels[1]
     for uuid, text in context.stores.graph_writer.names(context.namespace):
         if uuid in changes.leaving:
             continue
         for row in labels.names(NamesRecord.read(text).names):
-            if ids is None or own(row[0]) in ids:
+            if ids is None or id_of(row[0]) in ids:
                 context.staging.add_name(*row)

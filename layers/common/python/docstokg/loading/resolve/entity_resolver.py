@@ -1,7 +1,7 @@
 """Entities of a load."""
 
-from collections.abc import Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from itertools import batched
 
 from docstokg.contracts.records import CALLED, EntityRecord, FactRecord
@@ -9,6 +9,7 @@ from docstokg.domain.identity import REDIRECT_DEPTH
 from docstokg.loading.context import READ_S, ROW_BATCH, Context
 from docstokg.loading.names.naming import Aliases, Entry, NamedEntity, Names, desired_entities
 from docstokg.loading.read.raw_input import RawEntity, adapter
+from docstokg.loading.read.staging import name_key
 
 
 @dataclass
@@ -16,7 +17,7 @@ class EntityResolver:
     """A load's entities and those already written. `entities`: unlisted ones, by id."""
 
     context: Context
-    entities: dict[str, NamedEntity]
+    entities: Mapping[str, NamedEntity]
     _written: set[str] = field(default_factory=set)
 
     def write_listed(self) -> None:
@@ -32,8 +33,14 @@ class EntityResolver:
         unwritten = set(identities) - self._written
         needed = sorted(identity for identity in unwritten if identity in self.entities)
         for batch in batched(needed, ROW_BATCH):
-            rows = [self.entities[identity] for identity in batch]
-            self._put([RawEntity(r.id, r.name, r.type, tuple(sorted(r.synonyms))) for r in rows])
+            entities = [self.entities[identity] for identity in batch]
+            recorded = self.context.staging.encodings(name_key(e.name) for e in entities)
+            rows = []
+            for entity in entities:
+                row = RawEntity(entity.id, entity.name, entity.type, tuple(sorted(entity.synonyms)))
+                encoding = recorded.get(name_key(entity.name))
+                rows.append(replace(row, embedding=encoding.vector) if encoding else row)
+            self._put(rows)
             self._written.update(batch)
 
     def write_changed(self, affected: Set[str]) -> None:
@@ -62,16 +69,20 @@ class EntityResolver:
     def _put(self, entities: Sequence[RawEntity], listed: bool = False) -> None:
         context, missing = self.context, [e.name for e in entities if e.embedding is None]
         dense = context.dense if missing else None
-        made = iter(dense.embed(missing, None) if dense is not None else ())
+        vectors = iter(dense.embed(missing, None) if dense is not None else ())
         records = []
         for entity in entities:
             fields = adapter(RawEntity).dump_python(entity, exclude={"embedding", "kind"})
-            vector = entity.embedding or next(made, None)
-            more = {"namespace": context.namespace, "listed": listed, "vector": vector}
-            records.append(EntityRecord(**fields, **more))
+            vector = entity.embedding or next(vectors, None) or None
+            record = EntityRecord(
+                **fields, namespace=context.namespace, listed=listed, vector=vector
+            )
+            records.append(record)
         context.stores.graph_writer.put_entities(records)
         if listed:
-            context.stores.index_writer.put_facts([called(one) for one in records if one.synonyms])
+            context.stores.index_writer.put_facts(
+                [called(entity) for entity in records if entity.synonyms]
+            )
         context.report.entities += len(records)
 
 
@@ -102,20 +113,20 @@ def listed_names(context: Context, stored: Iterable[Entry]) -> tuple[Aliases, Na
     return aliases, names
 
 
-def resolver_of(
+def desired_by_id(
     context: Context, aliases: Aliases, names: Names, affected: Set[str]
-) -> EntityResolver:
-    """Return the entities of the staged names, and add their aliases.
+) -> dict[str, NamedEntity]:
+    """Return the unlisted entities of the staged names by id, and add their aliases.
 
     They are merged with stored data, except `affected` ones, whose staged names are complete.
     """
-    own = desired_entities(context.staging.names(), names)
-    for identities in batched(sorted(own.keys() - affected), ROW_BATCH):
+    entities = desired_entities(context.staging.names(), names)
+    for identities in batched(sorted(entities.keys() - affected), ROW_BATCH):
         for stored in stored_names(context, identities):
-            own[stored.id].take(stored.name, stored.type, stored.synonyms)
-    for entry in own.values():
-        aliases.put(entry.id, entry.name, sorted(entry.synonyms))
-    return EntityResolver(context, own)
+            entities[stored.id].take(stored.name, stored.type, stored.synonyms)
+    for entity in entities.values():
+        aliases.put(entity.id, entity.name, sorted(entity.synonyms))
+    return entities
 
 
 def _current(context: Context, entity: RawEntity) -> str:

@@ -15,31 +15,36 @@ LONGEST_RUN_S = 2 * 86_400.0
 
 
 def erase(
-    run: IngestRun, objects: ObjectStore, gone: Collection[str], rejected: Collection[str]
+    run: IngestRun, objects: ObjectStore, removed: Collection[str], rejected: Collection[str]
 ) -> None:
     """Delete uploads of removed, rejected and replaced documents, and a run's own objects.
 
     Uploads of an unfinished run are kept.
     """
     inbox = f"inbox/{run.namespace}/"
-    own = {entry.key.removeprefix(run.inbox) for entry in every_object(objects, run.inbox)}
-    came = own - {*rejected} if run.posted else set()
-    left: dict[str, bool] = {}
-    ended: dict[str, bool] = {run.run_id: True}
-    for entry in every_object(objects, inbox) if gone or own else ():
+    uploads = {entry.key.removeprefix(run.inbox) for entry in every_object(objects, run.inbox)}
+    replaced = uploads - {*rejected} if run.posted else set()
+    # Whether uploads of a job remain, and whether it ended.
+    remaining: dict[str, bool] = {}
+    closed: dict[str, bool] = {run.run_id: True}
+    for entry in every_object(objects, inbox) if removed or uploads else ():
         job, _, doc_id = entry.key.removeprefix(inbox).partition("/")
-        wanted = doc_id not in (rejected if job == run.run_id else {*gone, *came})
-        if not wanted and job not in ended:
-            report = f"runs/{job}/{CLOSED}"
-            old = time.time() - entry.modified > LONGEST_RUN_S
-            ended[job] = old or any(one.key == report for one in objects.list(report))
-        if wanted or not ended[job]:
-            left[job] = True
-        else:
-            left.setdefault(job, False)
+        deletable = doc_id in (rejected if job == run.run_id else {*removed, *replaced})
+        if deletable and job not in closed:
+            closed[job] = _is_closed(job, objects, entry.modified)
+        if deletable and closed[job]:
+            remaining.setdefault(job, False)
             objects.delete(entry.key)
-    for job in (job for job, some in left.items() if not some):
+        else:
+            remaining[job] = True
+    for job in (job for job, has_uploads in remaining.items() if not has_uploads):
         objects.delete(f"posted/{run.namespace}/{job}.json")
     for kind in WORKING:
         for entry in every_object(objects, run.key(kind)):
             objects.delete(entry.key)
+
+
+def _is_closed(job: str, objects: ObjectStore, uploaded: float) -> bool:
+    report = f"runs/{job}/{CLOSED}"
+    is_old = time.time() - uploaded > LONGEST_RUN_S
+    return is_old or any(entry.key == report for entry in objects.list(report))

@@ -25,16 +25,16 @@ CLOSED = "report.json"
 
 @contextmanager
 def turn(
-    run: IngestRun, objects: ObjectStore, writer: IndexWriter, most: int | None = None
+    run: IngestRun, objects: ObjectStore, writer: IndexWriter, max_loads: int | None = None
 ) -> Iterator[None]:
     """Exclude other loads of the namespace while a task writes; raise `Locked` if one is active.
 
-    `most`: maximum loads of all namespaces at once.
+    `max_loads`: maximum loads of all namespaces at once.
     """
-    _refuse_others(run, objects, most)
-    with ExitStack() as held:
+    _refuse_others(run, objects, max_loads)
+    with ExitStack() as lease:
         try:
-            held.enter_context(
+            lease.enter_context(
                 writer.hold(TAKE_S, run=run.run_id, more=True, namespace=run.namespace)
             )
         except Timeout as busy:
@@ -45,8 +45,8 @@ def turn(
 
 def end_turns(run: IngestRun, writer: IndexWriter) -> None:
     """Release the store's lease at the end of a run, if possible; otherwise it expires."""
-    held = writer.hold(0, run=run.run_id, namespace=run.namespace)
-    with suppress(Timeout, Unavailable), held:
+    lease = writer.hold(0, run=run.run_id, namespace=run.namespace)
+    with suppress(Timeout, Unavailable), lease:
         pass
 
 
@@ -75,15 +75,17 @@ def check_turn(run: IngestRun, index: SearchIndex, closing: bool = False) -> Non
         )
 
 
-def _refuse_others(run: IngestRun, objects: ObjectStore, most: int | None = None) -> None:
+def _refuse_others(run: IngestRun, objects: ObjectStore, max_loads: int | None = None) -> None:
     holder, until = _holder(run, objects)
     if holder not in ("", run.run_id) and until > time.time():
         raise Locked(f"run {holder} is still loading into namespace {run.namespace!r}")
-    if most is not None and holder != run.run_id:
+    if max_loads is not None and holder != run.run_id:
         since = time.time() - LEASE_S
         others = (e for e in every_object(objects, LEASES) if e.key != _lease(run))
-        if sum(entry.modified > since for entry in others) >= most:
-            raise Locked(f"{most} loads are running; this one waits for the end of one of them")
+        if sum(entry.modified > since for entry in others) >= max_loads:
+            raise Locked(
+                f"{max_loads} loads are running; this one waits for the end of one of them"
+            )
 
 
 def _take(run: IngestRun, objects: ObjectStore) -> None:

@@ -7,10 +7,8 @@ from itertools import batched
 from typing import Any
 
 from docstokg.contracts.ingest import IngestRun
-from docstokg.contracts.records import FoundName
-from docstokg.errors import Unavailable
-from docstokg.loading.context import CHUNK_BATCH, Encoding
-from docstokg.loading.read.raw_input import RawChunk
+from docstokg.loading.context import CHUNK_BATCH
+from docstokg.loading.read.raw_input import Encoding, RawChunk
 from docstokg.loading.run.rows import ENDING, Shard, packed, unpacked
 from docstokg.ports import ObjectStore
 
@@ -24,17 +22,17 @@ def put_output(
     kind: str,
     shard: str,
     models: Models,
-    ask: Callable[[Sequence[RawChunk]], Iterable[Any]],
+    compute: Callable[[Sequence[RawChunk]], Iterable[Any]],
 ) -> int:
-    """Write the JSON values of `ask` for a shard's chunks; return the number of chunks.
+    """Write the JSON values of `compute` for a shard's chunks; return the number of chunks.
 
-    `ask`: gets a batch of chunks, returns one JSON value per chunk, in order.
+    `compute`: gets a batch of chunks, returns one JSON value per chunk, in order.
     """
     rows, count = Shard.fetched(run, objects, shard), 0
     lines = [json.dumps(models)]
     for batch in batched(rows.every(), CHUNK_BATCH):
         chunks = [record for record in batch if isinstance(record, RawChunk)]
-        values = iter(ask(chunks))
+        values = iter(compute(chunks))
         lines += [json.dumps(next(values) if isinstance(r, RawChunk) else None) for r in batch]
         count += len(chunks)
     objects.put(run.key(kind, shard + ENDING), packed(lines))
@@ -57,27 +55,13 @@ def shard_with(run: IngestRun, objects: ObjectStore, kind: str, shard: str) -> S
     return rows
 
 
-def written(encoding: Encoding) -> list[Any]:
+def encoding_value(encoding: Encoding) -> list[Any]:
     """Return an encoding as a JSON value."""
     vector, sentences = (base64.b64encode(raw or b"").decode() for raw in encoding[:2])
     return [vector, sentences, encoding.weights]
 
 
 def encoding_of(value: Sequence[Any]) -> Encoding:
-    """Parse the output of `written`."""
+    """Parse the output of `encoding_value`."""
     vector, sentences = map(base64.b64decode, value[:2])
     return Encoding(vector or None, sentences, value[2])
-
-
-class AbsentNames:
-    """A missing recogniser whose output is recorded."""
-
-    def __init__(self, model: str) -> None:
-        self.model = model
-
-    def find(self, texts: Sequence[str]) -> tuple[tuple[FoundName, ...], ...]:
-        """Raise `Unavailable`."""
-        raise Unavailable(
-            f"chunks of earlier loads require the recogniser {self.model!r}, which is not"
-            " installed here; load once with `docstokg load`"
-        )

@@ -5,85 +5,54 @@ See docs/decisions/cloud-ingestion.md.
 
 import json
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
-from dataclasses import dataclass, replace
-from functools import lru_cache, partial
-from pathlib import Path, PurePath
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
-from docstokg.contracts.file_types import skipped
 from docstokg.contracts.ingest import IngestCursor, IngestObject, IngestRun, IngestTask
-from docstokg.contracts.records import FoundName
 from docstokg.domain.text.sentences import sentence_spans
-from docstokg.errors import LoadError, Unavailable, WrongAnswer
-from docstokg.loading.context import (
-    Context,
-    Encoding,
-    LoadOptions,
-    LoadReport,
-    Progress,
-    Readers,
-    Stores,
-)
+from docstokg.errors import LoadError, Permanent, Unavailable
+from docstokg.loading.context import LoadOptions, LoadReport, Readers, Stores
 from docstokg.loading.names.candidates import found_names
-from docstokg.loading.pipeline import (
-    Mark,
-    begin,
-    finishing,
-    gone_documents,
-    plan,
-    read_files,
-    removals,
-)
-from docstokg.loading.prefetch import prefetched
+from docstokg.loading.pipeline import begin, read_files, removals
 from docstokg.loading.read.raw_input import RawChunk
-from docstokg.loading.read.reading import Row, rows_of
+from docstokg.loading.read.reading import rows_of
 from docstokg.loading.read.rejects import RejectLog
-from docstokg.loading.read.source_registry import SourceRegistry
-from docstokg.loading.read.sources import SourceFile
 from docstokg.loading.read.staging import Place, Staging
+from docstokg.loading.resolve.load_plan import Linking
+from docstokg.loading.resolve.planning import plan_load
 from docstokg.loading.run.erasure import erase
 from docstokg.loading.run.lease import CLOSED, check_turn, end_turns, give_back, is_closed, turn
 from docstokg.loading.run.model_output import (
-    AbsentNames,
     Models,
     encoding_of,
-    models_of,
+    encoding_value,
     put_output,
     shard_with,
-    written,
 )
-from docstokg.loading.run.refusal import reason_kept, refusal
 from docstokg.loading.run.resolved import RESOLVED, ResolvedRun, ResolverCache, put_resolved
-from docstokg.loading.run.rows import (
-    Part,
-    Shard,
-    ShardWriter,
-    every_object,
-    shard_name,
-    shard_names,
-    shard_of,
-)
-from docstokg.loading.run.shard_manifest import Entry, ShardManifest
+from docstokg.loading.run.rows import ShardWriter, every_object, shard_name, shard_names, shard_of
+from docstokg.loading.run.run_rows import NAMES, RunRows
 from docstokg.loading.run.sources import RunSources
 from docstokg.loading.run.task_time import TaskTime
 from docstokg.loading.write.chunk_writing import encodings, write_chunks
+from docstokg.loading.write.closing import close_load
 from docstokg.ports import Embedder, NameFinder, ObjectStore, SparseEncoder
 
 # Maximum bytes of an object, which is held in memory.
 LARGEST_OBJECT = 500_000_000
 
 # Maximum rejections in a report; `rejects/resolve.jsonl` has all.
-MOST_NAMED = 1000
+MAX_NAMED = 1000
 
-SHARDS_AT_HAND = 4
-AHEAD = 8
 CLOSING = "closing.json"
-VECTORS, NAMES = "vectors", "names"
-# Where the state machine records shards that crashed their reader.
-LOST = "lost"
+VECTORS = "vectors"
+# Where stages store the reason of a failure.
+REFUSED = "refused"
 
 Answer = dict[str, Any]
 
@@ -155,12 +124,12 @@ def encode(
         "sparse": sparse.model if sparse else None,
     }
 
-    def ask(chunks: Sequence[RawChunk]) -> Iterator[Any]:
+    def compute(chunks: Sequence[RawChunk]) -> Iterator[Any]:
         sentences = [tuple(sentence_spans(chunk.text)) for chunk in chunks]
-        made = encodings(embedder, sparse, chunks, sentences, [""] * len(chunks))
-        return map(written, made)
+        outputs = encodings(embedder, sparse, chunks, sentences, [""] * len(chunks))
+        return map(encoding_value, outputs)
 
-    return _put_output(task, objects, VECTORS, models, ask)
+    return _put_output(task, objects, VECTORS, models, compute)
 
 
 def names(task: IngestTask, objects: ObjectStore, finder: NameFinder | None) -> Answer:
@@ -174,11 +143,13 @@ def _put_output(
     objects: ObjectStore,
     kind: str,
     models: Models,
-    ask: Callable[[Sequence[RawChunk]], Iterable[Any]],
+    compute: Callable[[Sequence[RawChunk]], Iterable[Any]],
 ) -> Answer:
     with reason_kept(task, objects):
         shards = _shards(task, objects)
-        return {"chunks": sum(put_output(task.run, objects, kind, s, models, ask) for s in shards)}
+        return {
+            "chunks": sum(put_output(task.run, objects, kind, s, models, compute) for s in shards)
+        }
 
 
 def _shards(task: IngestTask, objects: ObjectStore) -> Sequence[str]:
@@ -190,158 +161,71 @@ def resolve(
     objects: ObjectStore,
     stores: Stores,
     time: TaskTime | None = None,
-    most: int | None = None,
+    max_loads: int | None = None,
 ) -> Answer:
     """Stage every row in path order, and write the plan of the load.
 
-    After a kill it starts again. `most`: see `turn`. Raises `LoadError` if its `time` is not
+    After a kill it starts again. `max_loads`: see `turn`. Raises `LoadError` if its `time` is not
     enough, `Locked` during another load, `Unavailable` before all shards are encoded.
     """
     run = task.run
     if is_closed(run, objects):
         return {"done": True}
     with (
-        turn(run, objects, stores.index_writer, most),
+        turn(run, objects, stores.index_writer, max_loads),
         tempfile.TemporaryDirectory(prefix="docstokg-resolve-") as folder,
         closing(Staging(Path(folder, "staging.sqlite"))) as staging,
     ):
-        with RejectLog(Path(folder, "rejects.jsonl"), examples=MOST_NAMED) as rejects:
-            maker = _Resolution(run, objects, staging, rejects, time or TaskTime())
-            summary = maker.make(stores, Path(folder, "staging.sqlite"))
+        with RejectLog(Path(folder, "rejects.jsonl"), examples=MAX_NAMED) as rejects:
+            rows = RunRows(run, objects, staging, rejects, time or TaskTime())
+            linking, summary = _resolve(rows, stores)
+            put_resolved(run, objects, linking, Path(folder, "staging.sqlite"), summary)
         objects.put(run.key("rejects", "resolve.jsonl"), Path(folder, "rejects.jsonl").read_bytes())
     return {"done": True, "documents": summary["loaded"], "rejected": rejects.count}
 
 
-@dataclass
-class _Resolution:
-    run: IngestRun
-    objects: ObjectStore
-    staging: Staging
-    rejects: RejectLog
-    progress: Progress
-
-    def __post_init__(self) -> None:
-        self.sources = RunSources.of(self.run, self.objects)
-        self.files = 0
-        self.models: Models | None = None
-        self.paths: dict[str, str] = {}
-        # Rows of an object in several shards may revisit one.
-        self._shard = lru_cache(SHARDS_AT_HAND)(partial(shard_with, self.run, self.objects, NAMES))
-
-    def make(self, stores: Stores, file: Path) -> dict[str, Any]:
-        run = self.run
-        options = LoadOptions(
-            run.namespace,
-            replace_docs=run.replace,
-            sync=run.sync,
-            agree=lambda gone: len(gone) <= run.max_removed,
-            run_id=run.run_id,
-            remove=run.remove,
-            groups=run.groups,
-            again=_is_there(self.objects, run.key("resolved", RESOLVED)),
+def _resolve(rows: RunRows, stores: Stores) -> tuple[Linking, dict[str, Any]]:
+    run, report = rows.run, LoadReport(run_id=rows.run.run_id)
+    options = LoadOptions(
+        run.namespace,
+        replace_docs=run.replace,
+        sync=run.sync,
+        agree=lambda doc_ids: len(doc_ids) <= run.max_removed,
+        run_id=run.run_id,
+        remove=run.remove,
+        groups=run.groups,
+        again=_is_there(rows.objects, run.key("resolved", RESOLVED)),
+    )
+    stores = rows.survey(stores)
+    context = begin(options, stores, rows.staging, rows.rejects, rows.progress, report)
+    if rows.models is not None:
+        report.sparse_model = rows.models["sparse"]
+    context.registry.write_key()
+    context = read_files(context, rows.files(), None)
+    folders = [rows.sources.root]
+    if run.sync and rows.sources.prefix != run.sources:
+        report.warnings.append(
+            f"removal requires a load of all of {run.sources}; nothing is removed"
         )
-        stores, report = self._survey(stores), LoadReport(run_id=run.run_id)
-        context, before, registry = begin(
-            options, stores, self.staging, self.rejects, self.progress, report
-        )
-        if self.models is not None:
-            report.sparse_model = self.models["sparse"]
-        registry.write_key()
-        context = read_files(context, self._files(), None, registry)
-        removed = removals(options, context, registry)
-        gone = sorted({*removed, *(self._gone(options, context, registry) if run.sync else ())})
-        load_plan = plan(context, bool(before.open_run(context.namespace)), gone)
-        documents = sum(1 for _ in self.staging.origins())
-        summary = {
-            "loaded": self.files - len(self.paths) if run.posted else documents,
-            "removed": len(gone),
-            "kept_back": report.kept_back[:MOST_NAMED],
-            "warnings": report.warnings,
-            "rejected_count": self.rejects.count,
-            "rejected": self._rejected(),
-            "notes": self.rejects.notes[:MOST_NAMED],
-        }
-        put_resolved(run, self.objects, context, load_plan, file, summary)
-        return summary
-
-    def _survey(self, stores: Stores) -> Stores:
-        run, objects = self.run, self.objects
-        self.manifest = ShardManifest(
-            (inner, entry.etag)
-            for entry in every_object(objects, self.sources.prefix)
-            if self.sources.counts(inner := self.sources.inner(entry.key))
-        )
-        self._lost = {shard_of(e.key): e.key for e in every_object(objects, run.key(LOST))}
-        shards = shard_names(run, objects)
-        with self.progress.stage("shards", None) as advance, ThreadPoolExecutor(AHEAD) as pool:
-            for shard, (parts, models) in prefetched(pool, self._read, shards, AHEAD):
-                self.manifest.add(shard, parts)
-                advance(1)
-                self.models = self.models or models
-                if models not in (None, self.models):
-                    raise LoadError(
-                        "chunks of this run were encoded by two models; start a new run"
-                    )
-        if self.models is None:
-            return stores
-        embedder = stores.embedder if self.models["dense"] is not None else None
-        recogniser, names = self.models["names"], stores.names
-        if recogniser is None or names is None or names.model != recogniser:
-            names = None if recogniser is None else AbsentNames(recogniser)
-        return replace(stores, embedder=embedder, names=names)
-
-    def _read(self, shard: str) -> tuple[Sequence[Part], Models | None]:
-        models = models_of(self.run, self.objects, shard)
-        if {"dense", "names"} <= models.keys():
-            return Shard.fetched(self.run, self.objects, shard).parts, models
-        if shard not in self._lost:
-            raise Unavailable("some chunks have not been encoded or searched for names yet")
-        crash = json.loads(self.objects.get(self._lost[shard]))
-        reason = f"encoding failed with {crash['Error']}; run the load again"
-        parts: Sequence[Part] = ()
-        with suppress(WrongAnswer):  # the content of a broken shard is unknown
-            parts = Shard.fetched(self.run, self.objects, shard).parts
-        return [replace(part, rows=0, unread=reason) for part in parts], None
-
-    def _files(self) -> Iterator[tuple[SourceFile, Iterable[Row]]]:
-        for entry in self.manifest.entries():
-            self.files += 1
-            if entry.unread:
-                self.paths[entry.inner] = entry.inner
-                nobodys = not self.run.posted and skipped(PurePath(PurePath(entry.inner).name))
-                put_aside = self.rejects.skip if nobodys else self.rejects.add_file
-                put_aside(Path(entry.inner), entry.unread)
-                continue
-            file = self.sources.file(entry.inner)
-            yield file, self._rows(entry)
-            if self.rejects.by_file[str(file.path)]:
-                self.paths[str(file.path)] = entry.inner
-
-    def _rows(self, entry: Entry) -> Iterator[Row]:
-        for part in entry.parts:
-            for line, record, found in self._shard(part.shard).rows(part.position):
-                self.staging.place = Place(part.shard, part.position, line)
-                if isinstance(record, RawChunk):
-                    names = tuple(FoundName(*name) for name in found)
-                    yield line, replace(record, found=names)
-                else:
-                    yield line, record
-
-    def _gone(self, options: LoadOptions, context: Context, registry: SourceRegistry) -> list[str]:
-        root = self.sources.root
-        if self.sources.prefix != self.run.sources:
-            context.report.warnings.append(
-                f"removal requires a load of all of {self.run.sources}; nothing is removed"
-            )
-            return []
-        rejected = {(registry.root(root), inner) for inner in self.paths.values()}
-        return gone_documents([root], rejected, options, context, registry, empty=not self.files)
-
-    def _rejected(self) -> list[dict[str, str]]:
-        reasons: dict[str, str] = {}
-        for rejection in self.rejects.first:
-            reasons.setdefault(self.paths.get(rejection.file, rejection.file), rejection.reason)
-        return [{"doc_id": place, "reason": reason} for place, reason in reasons.items()]
+        folders = []
+    removed = removals(context, folders, not rows.count)
+    linking = plan_load(context, removed)
+    rejected = context.registry.rejected
+    documents = sum(1 for _ in rows.staging.origins())
+    reasons: dict[str, str] = {}
+    for rejection in rows.rejects.first:
+        file = rejected.get(rejection.file)
+        reasons.setdefault(file.inner if file else rejection.file, rejection.reason)
+    summary = {
+        "loaded": rows.count - len(rejected) if run.posted else documents,
+        "removed": len(removed),
+        "kept_back": report.kept_back[:MAX_NAMED],
+        "warnings": report.warnings,
+        "rejected_count": rows.rejects.count,
+        "rejected": [{"doc_id": place, "reason": reason} for place, reason in reasons.items()],
+        "notes": rows.rejects.notes[:MAX_NAMED],
+    }
+    return linking, summary
 
 
 def write(
@@ -353,27 +237,24 @@ def write(
     another load of the namespace, `LoadError` after one.
     """
     run = task.run
-    written = chunks = 0
+    counts = Counter(chunks=0, written=0)
     if is_closed(run, objects):
-        return {"chunks": 0, "written": 0}
+        return counts
     with reason_kept(task, objects), turn(run, objects, stores.index_writer):
         check_turn(run, stores.search_index)
         with resolvers.lent(run, objects) as resolved:
             for shard in _shards(task, objects):
-                context = _write_shard(run, objects, stores, resolved, shard)
-                written += context.report.written
-                chunks += context.report.chunks
-    return {"chunks": chunks, "written": written}
+                report = _write_shard(run, objects, stores, resolved, shard)
+                counts.update(chunks=report.chunks, written=report.written)
+    return counts
 
 
 def _write_shard(
     run: IngestRun, objects: ObjectStore, stores: Stores, resolved: ResolvedRun, shard: str
-) -> Context:
+) -> LoadReport:
     staging = resolved.staging
     documents = set(staging.documents_beginning(shard))
-    shards = staging.shards_of(documents)
-    recorded: dict[str, Encoding] = {}
-    for name in shards:
+    for name in staging.shards_of(documents):
         rows = shard_with(run, objects, VECTORS, name)
         for position in range(len(rows.parts)):
             for line, record, encoding in rows.rows(position):
@@ -381,12 +262,11 @@ def _write_shard(
                 if not isinstance(record, RawChunk) or record.doc_id not in documents:
                     continue  # it stays empty for a later task of this process
                 if staging.fill(record):
-                    recorded[record.id] = encoding_of(encoding)
-    context = resolved.context(stores, recorded)
-    load_plan = resolved.plan(context)
-    write_chunks(load_plan.resolver, load_plan.finder, shard)
+                    staging.add_encoding(record.id, encoding_of(encoding))
+    linking = resolved.linking(stores)
+    write_chunks(linking, shard)
     staging.empty(documents)
-    return context
+    return linking.context.report
 
 
 def store(
@@ -395,11 +275,11 @@ def store(
     stores: Stores,
     resolvers: ResolverCache,
     time: TaskTime,
-    most: int | None = None,
+    max_loads: int | None = None,
 ) -> Answer:
     """Encode, resolve, write and close a small run; raise `Unavailable` if it needs more tasks."""
     encode(task, objects, stores.embedder, stores.sparse_encoder)
-    resolve(task, objects, stores, time, most)
+    resolve(task, objects, stores, time, max_loads)
     write(task, objects, stores, resolvers)
     closed = close(task, objects, stores, time)
     if not closed["done"]:
@@ -427,16 +307,16 @@ def close(
         check_turn(run, stores.search_index, closing_before)
         with closing(ResolvedRun(run, objects)) as resolved:
             objects.put(run.key("resolved", CLOSING), b"{}")
-            context = resolved.context(stores, {})
-            stopped = _finish(task, context, resolved, time or TaskTime())
+            linking = resolved.linking(stores)
+            stopped = _finish(task, linking, time or TaskTime())
             if stopped is not None:
                 return {"done": False, "cursor": stopped.model_dump()}
             report = {
                 "run_id": run.run_id,
                 "namespace": run.namespace,
                 **resolved.head["summary"],
-                "relations": context.report.relations,
-                "relinked": context.report.relinked,
+                "relations": linking.context.report.relations,
+                "relinked": linking.context.report.relinked,
             }
         objects.put(f"runs/{run.run_id}/{CLOSED}", _json(report))
         _clear(run, objects)
@@ -447,23 +327,19 @@ def close(
 
 def _clear(run: IngestRun, objects: ObjectStore) -> None:
     report = json.loads(objects.get(f"runs/{run.run_id}/{CLOSED}"))
-    rejected = {one["doc_id"] for one in report["rejected"]}
+    rejected = {rejection["doc_id"] for rejection in report["rejected"]}
     erase(run, objects, {*run.remove} - rejected, rejected)
 
 
-def _finish(
-    task: IngestTask, context: Context, resolved: ResolvedRun, time: TaskTime
-) -> IngestCursor | None:
-    run, begun, report = task.run, None, context.report
-    if task.cursor is not None:
-        begun = Mark(task.cursor.step, task.cursor.after)
-        report.relations, report.relinked = task.cursor.relations, task.cursor.relinked
-    registry = SourceRegistry(context.stores.register, run.namespace, run.replace, run.run_id)
-    for mark in finishing(context, resolved.plan(context), registry, begun):
+def _finish(task: IngestTask, linking: Linking, time: TaskTime) -> IngestCursor | None:
+    report, cursor = linking.context.report, task.cursor
+    if cursor is not None:
+        report.relations, report.relinked = cursor.relations, cursor.relinked
+    begin = ("stale", "") if cursor is None else (cursor.step, cursor.after)
+    for step, after in close_load(linking, begin):
         if time.is_over():
-            return IngestCursor(
-                **mark._asdict(), relations=report.relations, relinked=report.relinked
-            )
+            counts = {"relations": report.relations, "relinked": report.relinked}
+            return IngestCursor(step=step, after=after, **counts)
     return None
 
 
@@ -486,6 +362,26 @@ def _give_up(task: IngestTask, objects: ObjectStore, stores: Stores) -> Answer:
     give_back(task.run, objects)
     end_turns(task.run, stores.index_writer)
     return {"done": True, "reason": reason}
+
+
+@contextmanager
+def reason_kept(task: IngestTask, objects: ObjectStore) -> Iterator[None]:
+    """Store the reason of a `Permanent` failure for the report of the run; raise it again."""
+    try:
+        yield
+    except Permanent as error:
+        line = {"error": type(error).__name__, "reason": str(error)}
+        objects.put(task.run.key(REFUSED, f"{task.stage}.json"), json.dumps(line).encode())
+        raise
+
+
+def refusal(run: IngestRun, objects: ObjectStore) -> str:
+    """Return the reason stored last, or ""."""
+    newest = max(objects.list(run.key(REFUSED)), key=lambda entry: entry.modified, default=None)
+    if newest is None:
+        return ""
+    refused = json.loads(objects.get(newest.key))
+    return f"{refused['error']}: {refused['reason']}"
 
 
 def _is_there(objects: ObjectStore, key: str) -> bool:

@@ -20,8 +20,10 @@ class TaskTime:
     @classmethod
     def of(cls, context: object) -> "TaskTime":
         """Return the time of Lambda's `context` less KEPT_S; unlimited for others."""
-        left: Callable[[], int] | None = getattr(context, "get_remaining_time_in_millis", None)
-        return cls() if left is None else cls(left() / 1000 - KEPT_S)
+        remaining_ms: Callable[[], int] | None = getattr(
+            context, "get_remaining_time_in_millis", None
+        )
+        return cls() if remaining_ms is None else cls(remaining_ms() / 1000 - KEPT_S)
 
     def is_over(self) -> bool:
         """Return whether the task has to stop."""

@@ -1,28 +1,30 @@
-"""Namespace export: zip of JSON lines.
+"""Namespace export: zip of JSON lines, in the formats of data files.
 
-References are chunk ids; folders, runs and times are excluded.
+References are chunk ids; folders, runs and times are excluded. Computed fields are below the key
+`docstokg` of each line.
 """
 
 import base64
 import json
 import zipfile
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from docstokg.contracts import Json
-from docstokg.contracts.records import FactRecord, RelationRecord
+from docstokg.contracts.records import CALLED, ChunkRecord, MentionRecord
+from docstokg.domain.identity import is_own_id
 from docstokg.errors import LoadError
 from docstokg.loading.context import READ_S, Stores
+from docstokg.loading.names.candidates import FOUND, NamesRecord
+from docstokg.loading.read.records import SAME_FIELDS, is_linked_here, possible_fingerprints
 from docstokg.loading.transfer.contents import digests
+from docstokg.loading.transfer.export_file import FORMAT, MANIFEST
 from docstokg.ports import every_document
 
-FORMAT = 1
-MANIFEST = "manifest.json"
-# Files of an export, `NAME.jsonl`, in load order.
-PARTS = ("chunks", "documents", "entities", "relations", "facts", "mentions")
-
-# Fields of a chunk that are derived from others.
-UNSAID = {"uuid", "namespace", "run_id", "text_sha256"}
+# Fields of a chunk that are keys of its line.
+PUBLIC = {*SAME_FIELDS} - {"headings", "layout"}
 
 
 def export(stores: Stores, namespace: str, target: Path) -> dict[str, int]:
@@ -33,15 +35,19 @@ def export(stores: Stores, namespace: str, target: Path) -> dict[str, int]:
     info = stores.search_index.info(READ_S)
     if info.open_run(namespace):
         raise LoadError("a load into this namespace did not finish: load again before exporting")
+    model, dimension = info.space_of(namespace)
+    source = _Namespace(stores, namespace, model, info.sparse_model)
     partial = target.with_name(f"{target.name}.partial")
-    counts = {}
     try:
         with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
-            for name, rows in _parts(stores, namespace).items():
-                counts[name] = _write(file, f"{name}.jsonl", rows)
+            counts = {
+                "chunks": _write(file, "chunks", source.chunks()),
+                "documents": _write(file, "documents", source.documents()),
+                "entities": _write(file, "entities", source.entities()),
+                "relations": _write(file, "relations", source.relations()),
+            }
             if not counts["chunks"] and not counts["entities"]:
                 raise LoadError(f"namespace {namespace!r} is empty")
-            model, dimension = info.space_of(namespace)
             manifest = {
                 "format": FORMAT,
                 "namespace": namespace,
@@ -67,69 +73,103 @@ def content_digest(stores: Stores, namespace: str) -> str:
 
 def _write(file: zipfile.ZipFile, name: str, rows: Iterable[Json]) -> int:
     count = 0
-    with file.open(name, "w", force_zip64=True) as part:
+    with file.open(f"{name}.jsonl", "w", force_zip64=True) as part:
         for row in rows:
-            fields = {key: value for key, value in row.items() if value not in (None, "", [], {})}
+            fields = {key: value for key, value in row.items() if value not in (None, "", {})}
             line = json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
             part.write(line.encode("utf-8", "surrogatepass") + b"\n")
             count += 1
     return count
 
 
-def _parts(stores: Stores, namespace: str) -> dict[str, Iterator[Json]]:
-    index, graph = stores.index_writer, stores.graph_writer
-    chunk_ids: dict[str, str] = {}
+class _Namespace:
+    def __init__(
+        self, stores: Stores, namespace: str, model: str | None, sparse_model: str | None
+    ) -> None:
+        self._stores, self._namespace = stores, namespace
+        self._models = model or "", sparse_model or ""
+        self._chunk_ids: dict[str, str] = {}
 
-    def stated(records: Iterable[RelationRecord | FactRecord], fields: set[str]) -> Iterator[Json]:
-        for record in records:
-            evidence = _chunk_id(record.evidence_uuid, chunk_ids)
-            yield record.model_dump(mode="json", include=fields) | {"evidence": evidence}
+    def chunks(self) -> Iterator[Json]:
+        graph, namespace = self._stores.graph_writer, self._namespace
+        names = dict(graph.names(namespace))
+        labels = {e.id: e.name for e in graph.stored_entities(namespace) if is_own_id(e.id)}
+        mentions: defaultdict[str, list[MentionRecord]] = defaultdict(list)
+        for mention in graph.stored_mentions(namespace):
+            if mention.about or mention.start is not None:
+                mentions[mention.uuid].append(mention)
+        for chunk, fingerprint in self._stores.index_writer.stored_chunks(namespace):
+            self._chunk_ids[chunk.uuid] = chunk.chunk_id
+            row = chunk.model_dump(mode="json", include=PUBLIC) | {"id": chunk.chunk_id}
+            if not is_linked_here(fingerprint):
+                row["mentions"] = [
+                    mention.model_dump(mode="json", include={"start", "end", "about"})
+                    | {"entity": labels.get(mention.entity, mention.entity)}
+                    for mention in mentions[chunk.uuid]
+                ]
+            yield row | {"docstokg": self._computed(chunk, fingerprint, names.get(chunk.uuid, ""))}
 
-    fact = {"text", "source", "type", "target"}
-    return {
-        "chunks": _chunks(stores, namespace, chunk_ids),
-        "documents": _documents(stores, namespace),
-        "entities": (
-            entity.model_dump(mode="json", exclude={"namespace", "vector"})
-            | {"vector": _text(entity.vector)}
-            for entity in graph.stored_entities(namespace)
-        ),
-        "relations": stated(
-            graph.stored_relations(namespace),
-            RelationRecord.model_fields.keys() - {"namespace", "evidence_uuid"},
-        ),
-        "facts": stated(index.stored_facts(namespace), fact),
-        "mentions": (
-            mention.model_dump(mode="json", exclude={"uuid"})
-            | {"chunk": _chunk_id(mention.uuid, chunk_ids)}
-            for mention in graph.stored_mentions(namespace)
-        ),
-    }
+    def _computed(self, chunk: ChunkRecord, fingerprint: str, names: str) -> Json:
+        variants = possible_fingerprints(chunk, *self._models)
+        variant = variants.index(fingerprint) if fingerprint in variants else 0
+        has_own_vector, has_own_weights = bool(variant & 4), bool(variant & 2)
+        is_encoded = chunk.vector is not None or not self._models[0]
+        recognised = [
+            (n.surface, n.kind or None) for n in NamesRecord.read(names).names if n.place == FOUND
+        ]
+        return {
+            "headings": chunk.headings,
+            "layout": chunk.layout,
+            "language": chunk.language if is_encoded else None,
+            "vector": _text(chunk.vector),
+            "sentence_vectors": _text(chunk.sentence_vectors) or "",
+            "weights": chunk.sparse,
+            "has_own_vector": has_own_vector,
+            "has_own_weights": has_own_weights,
+            "names": recognised if names else None,
+        }
+
+    def documents(self) -> Iterator[Json]:
+        register = self._stores.register
+        fields = {"doc_id", "title", "sha256", "converter", "named", "note"}
+        for record in every_document(register, self._namespace):
+            text = register.text(self._namespace, record.doc_id) if record.converter else None
+            yield record.model_dump(mode="json", include=fields) | {"text": text}
+
+    def entities(self) -> Iterator[Json]:
+        for entity in self._stores.graph_writer.stored_entities(self._namespace):
+            row = entity.model_dump(mode="json", exclude={"namespace", "vector", "listed"})
+            yield row | {"docstokg": {"vector": _text(entity.vector)}}
+
+    def relations(self) -> Iterator[Json]:
+        index, graph = self._stores.index_writer, self._stores.graph_writer
+        facts = {
+            (fact.source, fact.type, fact.target, fact.evidence_uuid): fact.text
+            for fact in index.stored_facts(self._namespace)
+            if fact.type != CALLED
+        }
+        for relation in graph.stored_relations(self._namespace):
+            row: dict[str, Any] = {
+                "source": relation.source,
+                "type": relation.type,
+                "target": relation.target,
+                "weight": relation.weight,
+            }
+            if relation.evidence_uuid is not None:
+                row["evidence"] = {
+                    "chunk_id": self._chunk_id(relation.evidence_uuid),
+                    "start": relation.evidence_start,
+                    "end": relation.evidence_end,
+                }
+            key = (relation.source, relation.type, relation.target, relation.evidence_uuid)
+            fact = facts.get(key, "")
+            yield row | {"docstokg": {"properties": relation.properties, "fact": fact}}
+
+    def _chunk_id(self, uuid: str) -> str:
+        if uuid not in self._chunk_ids:
+            raise LoadError("graph and index contain different chunks; load again")
+        return self._chunk_ids[uuid]
 
 
-def _chunks(stores: Stores, namespace: str, chunk_ids: dict[str, str]) -> Iterator[Json]:
-    for chunk, fingerprint in stores.index_writer.stored_chunks(namespace):
-        chunk_ids[chunk.uuid] = chunk.chunk_id
-        row = chunk.model_dump(mode="json", exclude=UNSAID | {"vector", "sentence_vectors"})
-        row["vector"] = _text(chunk.vector)
-        row["sentence_vectors"] = _text(chunk.sentence_vectors)
-        yield row | {"fingerprint": fingerprint}
-
-
-def _documents(stores: Stores, namespace: str) -> Iterator[Json]:
-    for record in every_document(stores.register, namespace):
-        without = {"namespace", "root", "path", "run_id", "loaded_at"}
-        text = stores.register.text(namespace, record.doc_id) if record.converter else None
-        yield record.model_dump(mode="json", exclude=without) | {"text": text}
-
-
-def _chunk_id(uuid: str | None, chunk_ids: dict[str, str]) -> str | None:
-    if uuid is None:
-        return None
-    if uuid not in chunk_ids:
-        raise LoadError("graph and index contain different chunks; load again")
-    return chunk_ids[uuid]
-
-
-def _text(vector: bytes | None) -> str:
-    return base64.b64encode(vector or b"").decode("ascii")
+def _text(vector: bytes | None) -> str | None:
+    return None if vector is None else base64.b64encode(vector).decode("ascii")

@@ -7,7 +7,7 @@ from itertools import batched
 from docstokg.contracts.records import ChunkRecord, VectorRow
 from docstokg.errors import LoadError
 from docstokg.loading.context import CHUNK_BATCH, Progress, Stores
-from docstokg.loading.read.records import made_fingerprints
+from docstokg.loading.read.records import possible_fingerprints
 from docstokg.loading.write.chunk_writing import embedded
 from docstokg.loading.write.removal import exclusive_load
 from docstokg.ports import Embedder
@@ -47,11 +47,13 @@ def reembed(stores: Stores, namespace: str, dense: Embedder, progress: Progress)
 def _rows(
     stored: Iterable[tuple[ChunkRecord, str]], dense: Embedder, before: str, sparse: str
 ) -> Iterator[VectorRow]:
-    for some in batched(stored, CHUNK_BATCH):
-        chunks = [chunk for chunk, _ in some]
-        made = embedded(dense, chunks, [chunk.sentences for chunk in chunks])
-        for (chunk, mark), (vector, packed) in zip(some, made, strict=True):
-            old, new = (made_fingerprints(chunk, model, sparse) for model in (before, dense.model))
+    for batch in batched(stored, CHUNK_BATCH):
+        chunks = [chunk for chunk, _ in batch]
+        vectors = embedded(dense, chunks, [chunk.sentences for chunk in chunks])
+        for (chunk, mark), (vector, packed) in zip(batch, vectors, strict=True):
+            old, new = (
+                possible_fingerprints(chunk, model, sparse) for model in (before, dense.model)
+            )
             # The same variant for the new encoder.
             place = old.index(mark) % (len(old) // 2) if mark in old else 0
             yield VectorRow(chunk.uuid, new[place], vector, packed)

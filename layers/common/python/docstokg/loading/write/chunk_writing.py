@@ -1,7 +1,8 @@
 """Writing of chunks and mentions."""
 
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from functools import partial
 from itertools import groupby
 from typing import NamedTuple
@@ -9,10 +10,8 @@ from typing import NamedTuple
 from docstokg.contracts.records import ChunkRecord, DocumentChange
 from docstokg.domain.identity import chunk_uuid
 from docstokg.domain.text.sentences import sentence_spans
-from docstokg.loading.context import CHUNK_BATCH, Context, Encoding
-from docstokg.loading.names.mentions import MentionFinder
-from docstokg.loading.prefetch import prefetched
-from docstokg.loading.read.raw_input import RawChunk
+from docstokg.loading.context import CHUNK_BATCH, Context
+from docstokg.loading.read.raw_input import Encoding, RawChunk
 from docstokg.loading.read.records import (
     chunk_node,
     chunk_record,
@@ -20,7 +19,7 @@ from docstokg.loading.read.records import (
     fingerprint,
     same_statements,
 )
-from docstokg.loading.resolve.entity_resolver import EntityResolver
+from docstokg.loading.resolve.load_plan import Linking
 from docstokg.ports import Embedder, LanguageFinder, Parts, SparseEncoder
 
 Records = list[tuple[ChunkRecord, str]]
@@ -33,15 +32,16 @@ class _Batch(NamedTuple):
     chunks: list[RawChunk]
     fresh: list[tuple[RawChunk, str]]
     changes: dict[str, DocumentChange]
+    recorded: dict[str, Encoding]
 
 
-def write_chunks(resolver: EntityResolver, finder: MentionFinder, shard: str | None = None) -> None:
+def write_chunks(linking: Linking, shard: str | None = None) -> None:
     """Encode and write new and changed chunks; write nodes and mentions of all.
 
     A document changes in one step; chunks that a whole or replaced one lost are removed. `shard`:
     only the documents that begin in it.
     """
-    context = resolver.context
+    context = linking.context
     batches = _batches(context, shard)
     with (
         ThreadPoolExecutor(1) as pool,
@@ -49,18 +49,32 @@ def write_chunks(resolver: EntityResolver, finder: MentionFinder, shard: str | N
     ):
         encode = partial(encoded, context)
         for batch, records in prefetched(pool, encode, batches, AHEAD + 1):
-            advance(_write(resolver, finder, batch, records))
+            advance(_write(linking, batch, records))
+
+
+def prefetched[Key, Value](
+    pool: Executor, fetch: Callable[[Key], Value], keys: Iterable[Key], limit: int
+) -> Iterator[tuple[Key, Value]]:
+    """Yield keys with fetched values in order, with up to `limit` fetches in flight."""
+    waiting: deque[tuple[Key, Future[Value]]] = deque()
+    for key in keys:
+        waiting.append((key, pool.submit(fetch, key)))
+        if len(waiting) >= limit:
+            first, coming = waiting.popleft()
+            yield first, coming.result()
+    for first, coming in waiting:
+        yield first, coming.result()
 
 
 def _batches(context: Context, shard: str | None) -> Iterator[_Batch]:
-    batch = _Batch([], [], {})
+    batch = _Batch([], [], {}, {})
     for doc_id, parts in groupby(context.staging.documents_chunks(shard), key=lambda part: part[0]):
         stored = context.earlier is None or doc_id in context.earlier
         for chunks in [[c for _, part in parts for c in part]] if stored else (p for _, p in parts):
             _compare(context, doc_id if stored else None, chunks, batch)
             if len(batch.chunks) >= CHUNK_BATCH:
                 yield batch
-                batch = _Batch([], [], {})
+                batch = _Batch([], [], {}, {})
     if batch.chunks:
         yield batch
 
@@ -74,44 +88,45 @@ def _compare(
     uuids = [chunk_uuid(namespace, chunk.id) for chunk in chunks]
     stored = writer.fingerprints(namespace, uuids)
     fresh: list[tuple[RawChunk, str]] = []
-    fallen: list[str] = []
+    outdated: list[str] = []
     for uuid, chunk in zip(uuids, chunks, strict=True):
         mark = fingerprint(chunk, dense, sparse)
         if stored.get(uuid) != mark:
             fresh.append((chunk, mark))
             if uuid in stored and not same_statements(stored[uuid], mark):
-                fallen.append(uuid)
+                outdated.append(uuid)
     batch.chunks.extend(chunks)
     batch.fresh.extend(fresh)
+    batch.recorded.update(context.staging.encodings(chunk.id for chunk, _ in fresh))
     if doc_id is None:
         return
     before = set(writer.doc_uuids(namespace, doc_id))
-    whole = context.replace_docs or context.staging.is_whole(doc_id)
-    gone = sorted(before.difference(uuids)) if whole else []
-    if before and (fresh or gone):
-        written = {chunk_uuid(namespace, chunk.id) for chunk, _ in fresh}
-        unchanged_uuids = sorted(before.difference(gone, written))
+    whole = context.options.replace_docs or context.staging.is_whole(doc_id)
+    removed = sorted(before.difference(uuids)) if whole else []
+    if before and (fresh or removed):
+        changed = {chunk_uuid(namespace, chunk.id) for chunk, _ in fresh}
+        unchanged = sorted(before.difference(removed, changed))
         batch.changes[doc_id] = DocumentChange(
-            namespace, doc_id, (), unchanged_uuids, fallen, gone, context.generation
+            namespace, doc_id, (), unchanged, outdated, removed, context.generation
         )
 
 
-def _write(resolver: EntityResolver, finder: MentionFinder, batch: _Batch, records: Records) -> int:
-    context = resolver.context
+def _write(linking: Linking, batch: _Batch, records: Records) -> int:
+    context = linking.context
     report, stores = context.report, context.stores
     if new := [row for row in records if row[0].doc_id not in batch.changes]:
         stores.index_writer.put(new)
     for doc_id, change in batch.changes.items():
-        if silent := [*change.fallen, *change.gone]:
-            stores.graph_writer.delete(context.namespace, silent, tidy=False)
-        own = [row for row in records if row[0].doc_id == doc_id]
-        report.removed += stores.index_writer.put_document(change._replace(chunks=own))
+        if outdated := [*change.fallen, *change.gone]:
+            stores.graph_writer.delete(context.namespace, outdated, tidy=False)
+        chunks = [row for row in records if row[0].doc_id == doc_id]
+        report.removed += stores.index_writer.put_document(change._replace(chunks=chunks))
     nodes = [chunk_node(chunk, context.namespace) for chunk in batch.chunks]
     mentions = {
-        node.uuid: finder.mentions(chunk, node.uuid, context.staging.endpoints(node.uuid))
+        node.uuid: linking.finder.mentions(chunk, node.uuid, context.staging.endpoints(node.uuid))
         for node, chunk in zip(nodes, batch.chunks, strict=True)
     }
-    resolver.write_named(row.entity for rows in mentions.values() for row in rows)
+    linking.resolver.write_named(row.entity for rows in mentions.values() for row in rows)
     stores.graph_writer.put_chunks(nodes)
     names = {node.uuid: context.staging.names_of(node.uuid) for node in nodes}
     stores.graph_writer.put_names(context.namespace, names)
@@ -129,32 +144,39 @@ def encoded(context: Context, batch: _Batch) -> Records:
     Others are computed; without an encoder they stay empty, as do the weights of chunks that are
     not English.
     """
-    chunks = [chunk for chunk, _ in batch.fresh]
-    finder = context.stores.languages
+    finder, outputs = context.stores.languages, dict(batch.recorded)
+    unrecorded = [chunk for chunk, _ in batch.fresh if chunk.id not in outputs]
+    sentences = {c.id: tuple(sentence_spans(c.text)) for c, _ in batch.fresh}
     # Language detection reads title and headings, like the encoders.
-    languages = [language_of(finder, _encoder_text(chunk)) for chunk in chunks]
-    sentences = [tuple(sentence_spans(chunk.text)) for chunk in chunks]
-    if context.recorded is not None:
-        made = [context.recorded[chunk.id] for chunk in chunks]
-    else:
-        made = encodings(context.dense, context.sparse, chunks, sentences, languages)
-    rows = zip(batch.fresh, made, sentences, languages, strict=True)
-    return [
-        (
-            chunk_record(
-                chunk,
-                context.namespace,
-                context.report.run_id,
-                sentences=spans,
-                sparse=chunk.sparse or {} if language else encoding.weights,
-                language=language,
-                vector=encoding.vector,
-                sentence_vectors=encoding.sentences,
-            ),
-            mark,
+    languages = {
+        chunk.id: language_of(finder, _encoder_text(chunk))
+        for chunk, _ in batch.fresh
+        if chunk.id not in outputs or outputs[chunk.id].language is None
+    }
+    encoded_now = encodings(
+        context.dense,
+        context.sparse,
+        unrecorded,
+        [sentences[chunk.id] for chunk in unrecorded],
+        [languages[chunk.id] for chunk in unrecorded],
+    )
+    outputs.update(zip((chunk.id for chunk in unrecorded), encoded_now, strict=True))
+    records: Records = []
+    for chunk, mark in batch.fresh:
+        encoding = outputs[chunk.id]
+        language = languages.get(chunk.id, encoding.language or "")
+        record = chunk_record(
+            chunk,
+            context.namespace,
+            context.report.run_id,
+            sentences=sentences[chunk.id],
+            sparse=chunk.sparse or {} if language else encoding.weights,
+            language=language,
+            vector=encoding.vector,
+            sentence_vectors=encoding.sentences,
         )
-        for (chunk, mark), encoding, spans, language in rows
-    ]
+        records.append((record, mark))
+    return records
 
 
 def language_of(finder: LanguageFinder | None, text: str) -> str:
@@ -192,7 +214,7 @@ def encodings(
     """
     todo = [i for i, chunk in enumerate(chunks) if chunk.embedding is None]
     weighed = [i for i, c in enumerate(chunks) if c.sparse is None and not languages[i]]
-    made: dict[int, Parts] = {}
+    vectors: dict[int, Parts] = {}
     weights: dict[int, dict[str, float]] = {}
     with ThreadPoolExecutor(1) as second:
         weighing = None
@@ -200,11 +222,13 @@ def encodings(
             texts = [_encoder_text(chunks[i]) for i in weighed]
             weighing = second.submit(sparse.encode, texts, None)
         if dense is not None and todo:
-            vectors = embedded(dense, [chunks[i] for i in todo], [sentences[i] for i in todo])
-            made = dict(zip(todo, vectors, strict=True))
+            spans = [sentences[i] for i in todo]
+            vectors = dict(
+                zip(todo, embedded(dense, [chunks[i] for i in todo], spans), strict=True)
+            )
         if weighing is not None:
             weights = dict(zip(weighed, weighing.result(), strict=True))
     return [
-        Encoding(*made.get(i, (chunk.embedding, b"")), weights.get(i, chunk.sparse or {}))
+        Encoding(*vectors.get(i, (chunk.embedding, b"")), weights.get(i, chunk.sparse or {}))
         for i, chunk in enumerate(chunks)
     ]

@@ -12,34 +12,36 @@ from docstokg.loading.context import READ_S, ROW_BATCH, Context
 from docstokg.loading.names.naming import Names
 from docstokg.loading.read.raw_input import RawChunk, RawRelation
 from docstokg.loading.read.rejects import Rejected
-from docstokg.loading.resolve.entity_resolver import EntityResolver, called_id
+from docstokg.loading.resolve.entity_resolver import called_id
+from docstokg.loading.resolve.load_plan import Linking
 
 # The uuid of a stating chunk, and the chunk.
 Place = tuple[str, RawChunk | StoredChunk]
 
 # Stored documents that this load removes: they are no longer evidence.
-Gone = frozenset[str]
+Removed = frozenset[str]
 
 
-def resolve_edges(context: Context, names: Names, gone: Gone) -> None:
+def resolve_edges(context: Context, names: Names, removed: Removed) -> None:
     """Stage edges by entity ids and chunk uuids; an unknown name gets its own id.
 
-    Statements with evidence that is not loaded, or `gone`, become rejects.
+    Statements with evidence that is not loaded, or `removed`, become rejects.
     """
     with context.progress.stage("relations", context.staging.count("statement")) as advance:
         for file, line, edge in _edge_rows(context):
             try:
-                _resolve(context, names, edge, gone)
+                _resolve(context, names, edge, removed)
             except Rejected as rejected:
                 context.rejects.add(file, line, str(rejected))
             advance(1)
 
 
-def write_edges(context: Context, resolver: EntityResolver, after: str = "") -> Iterator[str]:
+def write_edges(linking: Linking, after: str) -> Iterator[str]:
     """Write relations to the graph and, as sentences, to the index.
 
     Yields the total number written, as text, after each batch; `after`: resume from it.
     """
+    context, resolver = linking.context, linking.resolver
     done = int(after or 0)
     with context.progress.stage("facts", context.staging.count("edge")) as advance:
         advance(done)
@@ -68,8 +70,9 @@ def write_edges(context: Context, resolver: EntityResolver, after: str = "") -> 
                     continue
                 identity = fact_id(context.namespace, source, kind, target, evidence)
                 sentence = f"{names[source]} {kind.replace('_', ' ')} {names[target]}"
-                own = {key: payload[key] for key in ("doc_id", "acl") if key in payload}
-                facts.append(FactRecord(id=identity, **edge, text=fact or sentence, **own))
+                source_fields = {key: payload[key] for key in ("doc_id", "acl") if key in payload}
+                text = fact or sentence
+                facts.append(FactRecord(id=identity, **edge, text=text, **source_fields))
             context.stores.graph_writer.put_relations(relations)
             context.stores.index_writer.put_facts(facts)
             context.report.relations += len(relations)
@@ -114,11 +117,11 @@ def _edge_rows(context: Context) -> Iterator[tuple[str, int, RawRelation]]:
             yield f"chunk {chunk.id}", number, triple
 
 
-def _resolve(context: Context, names: Names, edge: RawRelation, gone: Gone) -> None:
+def _resolve(context: Context, names: Names, edge: RawRelation, removed: Removed) -> None:
     payload: dict[str, Any] = {"properties": edge.properties, "weight": edge.weight}
     evidence = None
     if edge.evidence is not None or edge.doc_id is not None:
-        evidence, chunk = _stating_place(context, edge, gone)
+        evidence, chunk = _stating_place(context, edge, removed)
         start, end = edge.start, edge.end
         if edge.from_text and end is None:
             start, end = stating_sentence(chunk.text, edge.source, edge.target) or (None, None)
@@ -129,7 +132,7 @@ def _resolve(context: Context, names: Names, edge: RawRelation, gone: Gone) -> N
     resolve = names.id_of_name if edge.from_text else names.resolve
     source, target = resolve(edge.source), resolve(edge.target)
     if not edge.from_text:
-        fact = ""
+        fact = edge.fact
     elif edge.type == SAME_AS and (source == target or are_distinct(source, target)):
         return
     else:
@@ -137,13 +140,13 @@ def _resolve(context: Context, names: Names, edge: RawRelation, gone: Gone) -> N
     context.staging.add_edge((source, edge.type, target, evidence), payload, fact)
 
 
-def _stating_place(context: Context, edge: RawRelation, gone: Gone) -> Place:
+def _stating_place(context: Context, edge: RawRelation, removed: Removed) -> Place:
     if edge.evidence is not None:
-        return _place(context, edge.evidence, gone)
+        return _place(context, edge.evidence, removed)
     doc_id = edge.doc_id or ""
     parts = context.staging.document_chunks(doc_id)
     candidates = [(chunk.id, chunk.text) for part in parts for chunk in part]
-    if not candidates and doc_id not in gone:
+    if not candidates and doc_id not in removed:
         uuids = context.stores.index_writer.doc_uuids(context.namespace, doc_id)
         stored = context.stores.search_index.get(uuids, context.scope, READ_S).chunks
         candidates = sorted((chunk.chunk_id, chunk.text) for chunk in stored.values())
@@ -153,15 +156,15 @@ def _stating_place(context: Context, edge: RawRelation, gone: Gone) -> Place:
     chunk_id, _ = max(
         candidates, key=lambda candidate: sum(end in candidate[1].casefold() for end in ends)
     )
-    return _place(context, chunk_id, gone)
+    return _place(context, chunk_id, removed)
 
 
-def _place(context: Context, chunk_id: str, gone: Gone) -> Place:
+def _place(context: Context, chunk_id: str, removed: Removed) -> Place:
     uuid = chunk_uuid(context.namespace, chunk_id)
     staged = context.staging.chunk(chunk_id)
     if staged is not None:
         return uuid, staged
     stored = context.stores.search_index.get([uuid], context.scope, READ_S).chunks.get(uuid)
-    if stored is None or stored.doc_id in gone:
+    if stored is None or stored.doc_id in removed:
         raise Rejected(f"evidence: chunk {chunk_id!r} is not loaded")
     return uuid, stored

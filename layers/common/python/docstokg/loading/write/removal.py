@@ -8,6 +8,7 @@ from ulid import ULID
 from docstokg.errors import Locked, Timeout
 from docstokg.loading.context import WAIT_S, Context, NullProgress, Progress, Stores
 from docstokg.loading.read.source_registry import key_of
+from docstokg.loading.resolve.load_plan import Linking
 from docstokg.ports import IndexWriter
 
 
@@ -17,11 +18,12 @@ def remove(stores: Stores, namespace: str, uuids: Sequence[str] | None) -> int:
     return stores.index_writer.delete(namespace, uuids)
 
 
-def remove_emptied(context: Context, after: str = "") -> Iterator[str]:
+def remove_emptied(linking: Linking, after: str) -> Iterator[str]:
     """Remove the stored chunks of documents that are now empty.
 
     Yields each finished document, in order; `after`: resume after it.
     """
+    context = linking.context
     earlier = context.earlier
     documents = [
         doc_id
@@ -35,13 +37,14 @@ def remove_emptied(context: Context, after: str = "") -> Iterator[str]:
             yield doc_id
 
 
-def remove_documents(context: Context, doc_ids: Sequence[str], after: str = "") -> Iterator[str]:
-    """Remove documents, sorted, each with its register record.
+def remove_documents(linking: Linking, after: str) -> Iterator[str]:
+    """Remove the documents of the plan, sorted, each with its register record.
 
     Yields each finished document; `after`: resume after it.
     """
-    with context.progress.stage("gone documents", len(doc_ids)) as advance:
-        for doc_id in sorted(doc_id for doc_id in doc_ids if doc_id > after):
+    context, removed = linking.context, linking.plan.removed
+    with context.progress.stage("gone documents", len(removed)) as advance:
+        for doc_id in sorted(doc_id for doc_id in removed if doc_id > after):
             _remove_chunks(context, doc_id)
             context.stores.register.forget(context.namespace, [doc_id])
             context.report.gone += 1
@@ -62,15 +65,15 @@ def exclusive_load(
 
     With `wait_s` 0, raise `Locked` at once.
     """
-    with ExitStack() as held:
+    with ExitStack() as lease:
         try:
-            held.enter_context(writer.hold(0, namespace=namespace))
+            lease.enter_context(writer.hold(0, namespace=namespace))
         except Timeout as busy:
             title = f"waiting for another load into {namespace}"
             if not wait_s:
                 raise Locked(title) from busy
             with progress.stage(title, None) as waited:
-                held.enter_context(writer.hold(wait_s, waited, namespace=namespace))
+                lease.enter_context(writer.hold(wait_s, waited, namespace=namespace))
         yield
 
 

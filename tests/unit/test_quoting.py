@@ -1,0 +1,181 @@
+"""Extent of quotations, and their proof."""
+
+import pytest
+
+from docstokg.contracts.state import Block
+from docstokg.domain.answer import extractive
+from docstokg.domain.answer.notices import ABSTENTION
+from docstokg.domain.answer.quotation import find_quotation, find_statement
+from docstokg.domain.answer.statements import statements
+from docstokg.domain.text.sentences import sentence_spans
+
+OPTIONS = (
+    "# chrony.conf\n\n## minpoll\n\nThis option sets the shortest interval of requests.\n\n"
+    "The default is 6 (64 seconds).\n\n## minsamples\n\nThis option sets how many samples are kept."
+    "\n\nThe default value is 6.\n\n## maxpoll\n\nThe default value is 6.\n"
+)
+STEPS = (
+    "Step: Step 10\nFailure: Bolt loose\nSeverity: 6\nControl: W1\n\n"
+    "Step: Step 20\nFailure: Seal torn\nSeverity: 7\nControl: W2\n\n"
+    "Step: Step 30\nFailure: Bolt loose\nSeverity: 8\nControl: W3\n"
+)
+REVENUE = (
+    "Year | Quarter | Revenue\n2022 | Q1 | 410\n2022 | Q2 | 455\n2023 | Q3 | 541\n2023 | Q4 | 600\n"
+)
+
+
+def block(text: str, rank: int = 1, name: str = "notes.md", cosine: float = 0.5) -> Block:
+    spans = sentence_spans(text)
+    return Block(
+        rank=rank,
+        uuid=f"u{rank}",
+        text=text,
+        document_name=name,
+        relevance=8,
+        sentences=spans,
+        cosines=(cosine,) * len(spans),
+    )
+
+
+def proven(answer: str, *blocks: Block) -> bool:
+    by_rank = {each.rank: each for each in blocks}
+    return all(
+        any(
+            find_statement(claim, by_rank[rank].text, by_rank[rank].sentences)
+            for rank in claim.ranks
+        )
+        for claim in statements(answer)
+        if claim.factual
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "query", "expected"),
+    [
+        (
+            "The option -a sets the number of arrows the hunter gets. The default is five.",
+            "How many arrows does the hunter get?",
+            "The option -a sets the number of arrows the hunter gets [1]. The default is five [1].",
+        ),
+        (OPTIONS, "What is the default of minpoll?", "minpoll: The default is 6 (64 seconds) [1]."),
+        (
+            "**How do I get a badge?**\n\nAsk at desk 4, please.",
+            "How do I get a badge?",
+            "Ask at desk 4, please [1].",
+        ),
+        (STEPS, "What is the severity of step 20?", "Step: Step 20; Severity: 7 [1]."),
+        (REVENUE, "What was the revenue in the third quarter of 2023?",
+         "2023: Quarter: Q3; Revenue: 541 [1]."),
+        (
+            "A seizure is a sudden event in the brain.\n\nSeizure is also called fit and attack.",
+            "What is a seizure?",
+            "A seizure is a sudden event in the brain [1].",
+        ),
+    ],
+    ids=["next sentence", "heading", "question and answer", "cells", "quarter", "definition"],
+)  # fmt: skip
+def test_quotation_stands_on_its_own(text: str, query: str, expected: str) -> None:
+    source = block(text)
+    answer = extractive.answer(query, [source], 300, 0.0)
+    assert answer.text == expected
+    assert proven(answer.text, source)
+    assert answer.best is not None
+    assert answer.text[slice(*answer.best)].endswith("[1].")
+
+
+def test_all_matching_rows_answer_with_a_notice() -> None:
+    answer = extractive.answer("What is the total revenue of 2022?", [block(REVENUE)], 300, 0.0)
+    assert answer.text == (
+        "2022: Quarter: Q1; Revenue: 410 [1]. 2022: Quarter: Q2; Revenue: 455 [1]."
+    )
+    assert answer.warnings == ("The answer shows 2 of 2 matching rows.",)
+
+
+def test_comparison_quotes_both_subjects() -> None:
+    text = "Selby was founded in 1410. Torvik was founded in 1622. Urdal was founded in 1350."
+    answer = extractive.answer("Is Selby older than Torvik?", [block(text)], 300, 0.0)
+    assert answer.text == "Selby was founded in 1410 [1]. Torvik was founded in 1622 [1]."
+
+
+def test_missing_kind_is_an_abstention() -> None:
+    text = "Halden Motors makes engines for boats. Halden Motors buys its steel abroad."
+    answer = extractive.answer("When was Halden Motors founded?", [block(text)], 300, 0.0)
+    assert answer.text == ABSTENTION
+
+
+def test_each_half_of_a_question_is_answered() -> None:
+    blocks = [
+        block("The bridge was built by Ada Corvin.", cosine=0.6),
+        block("The tower is 40 metres high.", rank=2, name="tower.md", cosine=0.6),
+    ]
+    query = "Who built the bridge, and how high is the tower?"
+    assert extractive.answer(query, blocks, 300, 0.0).text == (
+        "The bridge was built by Ada Corvin [1]. The tower is 40 metres high [2]."
+    )
+
+
+def forged() -> list[tuple[str, str]]:
+    """Return wrong headings, cells of other rows and cells without a key, 60 in all."""
+    headings = [
+        f"{heading}: {sentence}"
+        for heading, sentence in (
+            ("minpoll", "The default value is 6."),
+            ("minsamples", "The default is 6 (64 seconds)."),
+            ("maxpoll", "The default is 6 (64 seconds)."),
+            ("chrony.conf", "The default is 6 (64 seconds)."),
+        )
+    ]
+    rows = [("Step 10", "Bolt loose", 6, "W1"), ("Step 20", "Seal torn", 7, "W2"),
+            ("Step 30", "Bolt loose", 8, "W3")]  # fmt: skip
+    cells = [
+        f"Step: {step}; {name}: {value}."
+        for step, *values in rows
+        for other, *foreign in rows
+        for name, stated, value in zip(
+            ("Failure", "Severity", "Control"), values, foreign, strict=True
+        )
+        if other != step and stated != value
+    ]
+    keyless = [
+        f"{first}: {row[i]}; {second}: {row[j]}."
+        for row in rows
+        for i, first in enumerate(("Step", "Failure", "Severity", "Control"))
+        for j, second in enumerate(("Step", "Failure", "Severity", "Control"))
+        if i and j and i != j
+    ]
+    swapped = [f"Step: {row[0]}; Severity: {row[3]}; Control: {row[2]}." for row in rows]
+    single = [f"{name}: {row[i]}." for row in rows for i, name in ((1, "Failure"), (2, "Severity"))]
+    tables = [
+        f"{year}: {cells}"
+        for year in (2022, 2023)
+        for cells in ("Quarter: Q1; Revenue: 600", "Quarter: Q2; Revenue: 541",
+                      "Quarter: Q3; Revenue: 410", "Quarter: Q4; Revenue: 455")
+    ]  # fmt: skip
+    texts = [(text, OPTIONS) for text in headings]
+    texts += [(text, STEPS) for text in (*cells, *keyless, *swapped, *single)]
+    texts += [(text, REVENUE) for text in tables]
+    return [*texts, *((f"{year}: Revenue: {value}", REVENUE) for year, value in
+            ((2022, 541), (2022, 600), (2023, 410), (2023, 455), (2021, 410)))]  # fmt: skip
+
+
+def test_forged_quotations_are_refused() -> None:
+    attempts = forged()
+    assert len(attempts) >= 60
+    proofs = [text for text, source in attempts if find_quotation(text, source, ())]
+    assert proofs == []
+
+
+@pytest.mark.parametrize(
+    ("text", "source"),
+    [
+        ("minpoll: The default is 6 (64 seconds).", OPTIONS),
+        ("maxpoll: The default value is 6.", OPTIONS),
+        ("Step: Step 20; Severity: 7.", STEPS),
+        ("Severity: 7; Step: Step 20.", STEPS),
+        ("Step 20: Control: W2; Failure: Seal torn", STEPS),
+        ("2023: Revenue: 600; Quarter: Q4", REVENUE),
+        ("2023: Revenue: 600", REVENUE),
+    ],
+)
+def test_heading_or_cells_in_any_order_are_proven(text: str, source: str) -> None:
+    assert find_quotation(text, source, ())
