@@ -1,6 +1,6 @@
 """Prove a saved DocsToKG response by its receipt, without the docstokg package and its store.
 
-    pip install cryptography
+    pip install cryptography rfc8785
     python verify_receipt.py RESPONSE.json KEYS.json
 
 KEYS.json is the server's /.well-known/docstokg-keys.json, fetched from an address that you trust.
@@ -14,51 +14,19 @@ import re
 import sys
 import uuid
 from collections.abc import Iterator
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import rfc8785
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
-
-def canonical(value: Any) -> str:
-    """Return RFC 8785 JSON; raise ValueError for NaN, infinity and integers from 2^53."""
-    if value is None or isinstance(value, bool | str):
-        return json.dumps(value, ensure_ascii=False)
-    if isinstance(value, int | float):
-        return number(value)
-    if isinstance(value, list):
-        return f"[{','.join(map(canonical, value))}]"
-    names = sorted(value, key=lambda name: name.encode("utf-16-be"))
-    return f"{{{','.join(f'{canonical(name)}:{canonical(value[name])}' for name in names)}}}"
-
-
-def number(value: float) -> str:
-    """Return a number as ECMAScript writes it; raise ValueError as `canonical`."""
-    if isinstance(value, int) and abs(value) >= 2**53:
-        raise ValueError(f"{value} is not exact in JSON")
-    sign, places, exponent = Decimal(repr(value)).as_tuple()
-    digits = "".join(map(str, places)).lstrip("0")
-    point, digits = len(digits) + int(exponent), digits.rstrip("0")
-    if not digits:
-        return "0"
-    if len(digits) <= point <= 21:
-        text = digits.ljust(point, "0")
-    elif 0 < point <= 21:
-        text = f"{digits[:point]}.{digits[point:]}"
-    elif -6 < point <= 0:
-        text = f"0.{'0' * -point}{digits}"
-    else:
-        text = f"{digits[0]}{'.' * (len(digits) > 1)}{digits[1:]}e{point - 1:+d}"
-    return "-" * sign + text
 
 
 def key_of(keys: dict[str, Any], key_id: str) -> Ed25519PublicKey | None:
     """Return the key whose RFC 7638 thumbprint is `key_id`, None if the set has none."""
     for key in keys["keys"]:
-        named = canonical({name: key[name] for name in ("crv", "kty", "x")}).encode()
-        digest = base64.urlsafe_b64encode(hashlib.sha256(named).digest()).decode().rstrip("=")
+        thumbprint = rfc8785.dumps({name: key[name] for name in ("crv", "kty", "x")})
+        digest = base64.urlsafe_b64encode(hashlib.sha256(thumbprint).digest()).decode().rstrip("=")
         if digest == key_id:
             public = Ed25519PublicKey.from_public_bytes(base64.urlsafe_b64decode(key["x"] + "="))
             if any(is_signed(public, b"\1" + bytes(63), bytes([n])) for n in range(64)):
@@ -82,7 +50,7 @@ def faults(response: dict[str, Any], keys: dict[str, Any]) -> Iterator[str]:
     A malformed response or key set raises LookupError, TypeError or ValueError.
     """
     receipt = response["receipt"]
-    texts = {one["uuid"]: one for one in receipt["texts"]}
+    texts = {text["uuid"]: text for text in receipt["texts"]}
     yield from signature_faults(response, keys)
     for rank, citation in enumerate(response["citations"], 1):
         if citation["rank"] != rank:
@@ -107,27 +75,27 @@ def signature_faults(response: dict[str, Any], keys: dict[str, Any]) -> Iterator
     raw = base64.b64decode(response["receipt"]["signature"], validate=True)
     if base64.b64encode(raw).decode() != response["receipt"]["signature"]:
         yield "signature: not canonical base64"
-    if not is_signed(key, raw, canonical({**signed, "receipt": receipt}).encode("utf-8")):
+    if not is_signed(key, raw, rfc8785.dumps({**signed, "receipt": receipt})):
         yield "signature: the response or the receipt was changed"
 
 
-def text_faults(citation: dict[str, Any], kept: dict[str, Any] | None) -> Iterator[str]:
+def text_faults(citation: dict[str, Any], source: dict[str, Any] | None) -> Iterator[str]:
     """Yield what the passage in the receipt does not prove: hash, snippet, offsets."""
-    where = f"citation {citation['rank']}"
-    if kept is None:
-        yield f"{where}: no text in the receipt"
+    label = f"citation {citation['rank']}"
+    if source is None:
+        yield f"{label}: no text in the receipt"
         return
-    text, begin = kept["text"], kept["char_start"] or 0
+    text, begin = source["text"], source["char_start"] or 0
     if hashlib.sha256(text.encode("utf-8")).hexdigest() != citation["text_sha256"]:
-        yield f"{where}: hash"
+        yield f"{label}: hash"
     start, end = citation["char_start"] - begin, citation["char_end"] - begin
     if start < 0 or text[start:end] != citation["snippet"]:
-        yield f"{where}: snippet or offsets"
+        yield f"{label}: snippet or offsets"
 
 
 def answer_faults(response: dict[str, Any], texts: dict[str, Any]) -> Iterator[str]:
     """Yield markers without a citation, and supported sentences' quotes in no cited passage."""
-    ranked = {one["rank"]: one["uuid"] for one in response["citations"]}
+    ranked = {citation["rank"]: citation["uuid"] for citation in response["citations"]}
     answer = response["answer"]
     for marker in re.finditer(r"\[(\d+)\]", answer):
         if int(marker[1]) not in ranked:
@@ -153,15 +121,15 @@ def main() -> int:
             json.loads(Path(name).read_text("utf-8"), object_pairs_hook=unique)
             for name in sys.argv[1:3]
         )
-        found = list(faults(response, keys))
+        failed = list(faults(response, keys))
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as wrong:
         print(f"not readable: {type(wrong).__name__}: {wrong}", file=sys.stderr)
         return 2
-    for fault in found:
+    for fault in failed:
         print(f"not proven: {fault}")
-    if not found:
+    if not failed:
         print(f"proven: {len(response['citations'])} citations")
-    return 1 if found else 0
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

@@ -42,7 +42,6 @@ class Secrets(Construct):
             "graph_loader": self._secret(
                 "GraphLoader", '{"graph_user": "loader"}', "graph_password"
             ),
-            "cursor": self._secret("Cursor", "{}", "cursor_key"),
         }
         for vendor, (_, field) in VENDORS.items():
             if vendor in needed:

@@ -44,10 +44,10 @@ def _bucket(wiring: Wiring) -> str:
 def build(wiring: Wiring) -> Handler:
     """Return the handler with its clients; the envelope's route selects the operation."""
     register, queue, index = wiring.register(), job_queue(wiring), wiring.search_index()
-    begin, key = beginning(wiring.telemetry, time_budget.PASSAGE_S), wiring.cursor_key()
+    begin = beginning(wiring.telemetry, time_budget.PASSAGE_S)
     reading: dict[str, Any] = {"index": index, "begin": begin}
     routes: dict[RouteName, Callable[[Envelope], Reply]] = {
-        "documents": partial(list_documents, register=register, key=key, **reading),
+        "documents": partial(list_documents, register=register, **reading),
         "namespaces": partial(
             list_namespaces, register=register, index=index, queue=queue, telemetry=wiring.telemetry
         ),

@@ -15,7 +15,7 @@ from docstokg.contracts.envelope import Caller, Envelope, Reply
 from docstokg.contracts.records import IndexInfo
 from docstokg.contracts.response import FieldProblem
 from docstokg.domain import base64url, time_budget
-from docstokg.errors import DocsToKGError, InvalidCursor, NotLoaded, cause
+from docstokg.errors import DocsToKGError, NotLoaded, cause
 from docstokg.observability import Telemetry
 from docstokg.ports import DocumentRegister, JobQueue, SearchIndex, every_document
 from docstokg.usecases.intake import invalid, namespace_of, parse_body
@@ -23,35 +23,28 @@ from docstokg.usecases.problems import json_reply
 from docstokg.usecases.run import Begin
 
 PAGE = 100
-WRITTEN = ("utf-8", "surrogatepass")
 
 
 def list_documents(
-    envelope: Envelope, *, register: DocumentRegister, index: SearchIndex, begin: Begin, key: bytes
+    envelope: Envelope, *, register: DocumentRegister, index: SearchIndex, begin: Begin
 ) -> Reply:
-    """Return a DocumentPage of visible ones by id as a reply, or a problem: 400, 403.
-
-    `key` signs cursors; a forged or foreign cursor is a 400.
-    """
+    """Return a DocumentPage of visible ones by id as a reply, or a problem: 400, 403."""
     query = parse_body(envelope, DocumentsQuery)
     if isinstance(query, Reply):
         return query
     caller, namespace = envelope.caller, namespace_of(envelope, query.namespace, index, begin)
     if isinstance(namespace, Reply):
         return namespace
-    asked = f"documents {namespace}".encode()
     try:
-        after = ""
-        if query.cursor is not None:
-            after = base64url.unsealed(query.cursor, asked, key).decode(*WRITTEN)
-    except InvalidCursor as wrong:
-        where = FieldProblem(path="$.cursor", code="invalid_cursor", message=str(wrong))
-        return invalid([where], envelope.request_id)
-    seen = (one for one in every_document(register, namespace, after) if caller.sees(one.acl))
-    records = list(islice(seen, PAGE + 1))
-    cursor = None
-    if len(records) > PAGE:
-        cursor = base64url.sealed(records[PAGE - 1].doc_id.encode(*WRITTEN), asked, key)
+        after = base64url.name_before(query.cursor or "")
+    except ValueError:
+        message = "must be the `cursor` of the previous page"
+        problem = FieldProblem(path="$.cursor", code="invalid_cursor", message=message)
+        return invalid([problem], envelope.request_id)
+    stored = every_document(register, namespace, after)
+    records = list(islice((record for record in stored if caller.sees(record.acl)), PAGE + 1))
+    is_last = len(records) <= PAGE
+    cursor = None if is_last else base64url.cursor_after(records[PAGE - 1].doc_id)
     fields = set(ListedDocument.model_fields)
     documents = tuple(
         ListedDocument(**record.model_dump(include=fields)) for record in records[:PAGE]

@@ -7,7 +7,7 @@ from docstokg.contracts import Json
 from docstokg.contracts.response import CO_MENTIONED
 from docstokg.domain.answer.grounding import proof
 
-# Uncited passages shown in addition to the cited ones.
+# Uncited passages in addition to the cited ones.
 UNCITED_SHOWN = 2
 
 _CHANNELS = {
@@ -34,17 +34,17 @@ def compact_answer(document: Json, _: Json) -> Json:
     citations = document["citations"]
     cited = [citation for citation in citations if citation["cited"]]
     spare = [citation for citation in citations if not citation["cited"]]
-    # Without an answer, all passages are shown.
-    shown = [*cited, *spare[:UNCITED_SHOWN]] if answer and cited else citations
+    # Without an answer, the result has all passages.
+    chosen = [*cited, *spare[:UNCITED_SHOWN]] if answer and cited else citations
     return {
-        **_said(
+        **_present(
             answer=answer,
             confidence_level=answer and document["confidence_level"],
             doubtful=grounding and _doubtful(answer, grounding),
         ),
         **({"grounded": grounding["grounded"], "proof": proof(grounding)} if grounding else {}),
-        "citations": _citations(sorted(shown, key=lambda c: int(c["rank"])), shown),
-        **_said(more=len(citations) - len(shown)),
+        "citations": _citations(sorted(chosen, key=lambda c: int(c["rank"])), chosen),
+        **_present(more=len(citations) - len(chosen)),
         **_graph(document),
         **_troubles(document),
     }
@@ -55,23 +55,23 @@ def compact_check(document: Json, arguments: Json) -> Json:
     text, grounding = str(arguments.get("text", "")), document["grounding"]
     uuids = {source["rank"]: source["uuid"] for source in document["diagnostics"]["sources"]}
     sentences = []
-    for one in grounding["sentences"]:
-        span = one.get("span")
-        passage = span["uuid"] if span else next((uuids.get(r) for r in one["citations"]), None)
-        said = _said(verdict=one["verdict"], reasons=one["reasons"], uuid=passage)
-        sentences.append({"sentence": text[one["start"] : one["end"]], **said})
+    for checked in grounding["sentences"]:
+        span, ranks = checked.get("span"), checked["citations"]
+        uuid = span["uuid"] if span else next((uuids.get(rank) for rank in ranks), None)
+        verdict = _present(verdict=checked["verdict"], reasons=checked["reasons"], uuid=uuid)
+        sentences.append({"sentence": text[checked["start"] : checked["end"]], **verdict})
     issues = [
         {"text": text[issue["start"] : issue["end"]], "message": issue["message"]}
         for issue in (document["consistency"] or {"issues": ()})["issues"]
     ]
-    made = {"grounded": grounding["grounded"], "sentences": sentences}
-    return made | _said(issues=issues) | _troubles(document)
+    verdicts = {"grounded": grounding["grounded"], "sentences": sentences}
+    return verdicts | _present(issues=issues) | _troubles(document)
 
 
 def compact_walk(document: Json, _: Json) -> Json:
     """Return nodes and edges without scores."""
     explain = document["explain"]
-    troubles = _said(cursor=document["cursor"]) | _troubles({**document, "diagnostics": explain})
+    troubles = _present(cursor=document["cursor"]) | _troubles({**document, "diagnostics": explain})
     return _nodes_and_edges(document) | troubles
 
 
@@ -99,25 +99,25 @@ def graph_facts(citation: Json, ranks: Mapping[str, int]) -> list[str]:
     for edge in evidence["path"]:
         source, target = (names.get(end) or end for end in (edge["src"], edge["dst"]))
         rank = ranks.get(edge["evidence"]["uuid"]) if edge["evidence"] else None
-        stated = f" (stated in [{rank}])" if rank and edge["type"] != CO_MENTIONED else ""
-        facts.append(f"{source} -{edge['type']}-> {target}{stated}")
+        place = f" (stated in [{rank}])" if rank and edge["type"] != CO_MENTIONED else ""
+        facts.append(f"{source} -{edge['type']}-> {target}{place}")
     return facts
 
 
-def _citations(chosen: Iterable[Json], shown: Iterable[Json]) -> list[Json]:
-    ranks = {one["uuid"]: int(one["rank"]) for one in shown}
+def _citations(citations: Iterable[Json], ranked: Iterable[Json]) -> list[Json]:
+    ranks = {citation["uuid"]: int(citation["rank"]) for citation in ranked}
     return [
         {
-            "marker": f"[{one['rank']}]",
-            "passage": one["full_text"] or one["snippet"],
-            "source": _source(one),
-            "doc_id": one["doc_id"],
-            "uuid": one["uuid"],
-            "why": why(one, ranks),
-            **_said(uri=one["uri"], namespace=one["namespace"]),
-            **_said(cited=one["cited"] or None),
+            "marker": f"[{citation['rank']}]",
+            "passage": citation["full_text"] or citation["snippet"],
+            "source": _source(citation),
+            "doc_id": citation["doc_id"],
+            "uuid": citation["uuid"],
+            "why": why(citation, ranks),
+            **_present(uri=citation["uri"], namespace=citation["namespace"]),
+            **_present(cited=citation["cited"] or None),
         }
-        for one in chosen
+        for citation in citations
     ]
 
 
@@ -130,15 +130,19 @@ def _source(citation: Json) -> str:
 
 def _doubtful(answer: str, grounding: Json) -> list[Json]:
     return [
-        {"sentence": answer[one["start"] : one["end"]]} | _only([one], "verdict", "reasons")[0]
-        for one in grounding["sentences"]
-        if one["verdict"] != "supported" and "no_claim" not in one["reasons"]
+        {
+            "sentence": answer[checked["start"] : checked["end"]],
+            "verdict": checked["verdict"],
+            "reasons": checked["reasons"],
+        }
+        for checked in grounding["sentences"]
+        if checked["verdict"] != "supported" and "no_claim" not in checked["reasons"]
     ]
 
 
 def _graph(document: Json) -> Json:
     view = document["graph"]
-    return _said(notes=document["notes"], graph=view and _nodes_and_edges(view))
+    return _present(notes=document["notes"], graph=view and _nodes_and_edges(view))
 
 
 def _nodes_and_edges(view: Json) -> Json:
@@ -150,13 +154,13 @@ def _nodes_and_edges(view: Json) -> Json:
 
 def _troubles(document: Json) -> Json:
     reasons = (document["diagnostics"] or {}).get("degraded_reasons")
-    return _said(warnings=document["warnings"], degraded_reasons=reasons)
+    return _present(warnings=document["warnings"], degraded_reasons=reasons)
 
 
 def compact_documents(document: Json, _: Json) -> Json:
     """Return ids, titles and sizes."""
     documents = _only(document["documents"], "doc_id", "title", "chunks")
-    return {"documents": documents, **_said(cursor=document["cursor"])}
+    return {"documents": documents, **_present(cursor=document["cursor"])}
 
 
 def compact_namespaces(document: Json, _: Json) -> Json:
@@ -167,17 +171,18 @@ def compact_namespaces(document: Json, _: Json) -> Json:
 
 def compact_passage(document: Json, _: Json) -> Json:
     """Return the passage with its context."""
-    (made,) = _only([document], "before", "text", "after")
-    made |= {"source": _source(document), "doc_id": document["doc_id"]}
-    return made | _said(uri=document["uri"], lit=document["lit"])
+    (texts,) = _only([document], "before", "text", "after")
+    origin = {"source": _source(document), "doc_id": document["doc_id"]}
+    return texts | origin | _present(uri=document["uri"], lit=document["lit"])
 
 
 def compact_found(document: Json, _: Json) -> Json:
     """Return id, title and address of each passage."""
-    found = [
-        {"id": one["id"], "title": _source(one), "url": one["url"]} for one in document["citations"]
+    results = [
+        {"id": citation["id"], "title": _source(citation), "url": citation["url"]}
+        for citation in document["citations"]
     ]
-    return {"results": found, **_troubles(document)}
+    return {"results": results, **_troubles(document)}
 
 
 def compact_fetched(document: Json, arguments: Json) -> Json:
@@ -195,5 +200,5 @@ def _only(rows: Iterable[Json], *names: str) -> list[Json]:
     return [{name: row[name] for name in names} for row in rows]
 
 
-def _said(**made: Any) -> Json:
-    return {name: value for name, value in made.items() if value or value is False}
+def _present(**fields: Any) -> Json:
+    return {name: value for name, value in fields.items() if value or value is False}

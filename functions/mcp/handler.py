@@ -32,7 +32,7 @@ def build(wiring: Wiring) -> Handler:
     if walks := wiring.route_function("traverse"):
         runs["traverse"] = walks.run
     public_url = wiring.settings.public_url
-    service = Service(runs, writer(wiring), wiring.cursor_key(), wiring.telemetry, public_url)
+    service = Service(runs, writer(wiring), wiring.telemetry, public_url)
 
     def handler(event: Json, context: object) -> Json:
         hidden = "" if wiring.current_settings().traverses else "traverse"

@@ -7,6 +7,7 @@ import base64
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 
 from mcp_types import (
     CLIENT_CAPABILITIES_META_KEY,
@@ -53,7 +54,6 @@ from docstokg.contracts.envelope import Envelope, Reply
 from docstokg.contracts.routes import RouteName
 from docstokg.contracts.tools import output_schema
 from docstokg.usecases.intake import decode_body
-from docstokg_functions.mcp.paging import dump
 from docstokg_functions.mcp.resources import (
     NoResource,
     listed_resources,
@@ -61,7 +61,8 @@ from docstokg_functions.mcp.resources import (
     read_resource,
     resource_templates,
 )
-from docstokg_functions.mcp.tools import Outcome, Service, Tool, asked, call_tool
+from docstokg_functions.mcp.size_limit import dump
+from docstokg_functions.mcp.tools import Outcome, Service, Tool, call_tool, run_route
 
 SERVER = Implementation(name="docstokg", title="DocsToKG RAG", version=__version__)
 CAPABILITIES = ServerCapabilities(
@@ -70,8 +71,8 @@ CAPABILITIES = ServerCapabilities(
 INSTRUCTIONS = (
     "Evidence from a corpus and its knowledge graph. Search or answer first, cite by marker, read "
     "a passage in its context where a snippet is not enough, and check a draft before you rely on "
-    "it. A result has at most max_response_tokens (2000, of four bytes each); repeat the call with "
-    "its next_cursor as response_cursor to read on."
+    "it. A result has at most max_response_tokens (2000, of four bytes each); `more` counts the "
+    "passages left out: raise the limit, or lower top_k."
 )
 LIST_FRESH_MS = 300_000
 # Fields of the later generation, which strict clients of the earlier one refuse.
@@ -116,8 +117,8 @@ def answer(envelope: Envelope, *, tools: Sequence[Tool], service: Service) -> Re
     modern = isinstance(meta, dict) and PROTOCOL_VERSION_META_KEY in meta
     try:
         if envelope.headers is not None:
-            given = {name.lower(): value for name, value in envelope.headers.items()}
-            _check_headers(given, request, meta if modern else None)
+            headers = {name.lower(): value for name, value in envelope.headers.items()}
+            _check_headers(headers, request, meta if modern else None)
         if isinstance(meta, dict) and modern:
             _check_version(meta)
         result = _result(envelope, request, tools, service, modern)
@@ -126,8 +127,8 @@ def answer(envelope: Envelope, *, tools: Sequence[Tool], service: Service) -> Re
         is_http_error = modern or exc.code == HEADER_MISMATCH
         return _error(exc, request.id, status if is_http_error else 200)
     except ValidationError as exc:
-        wrong = [".".join(map(str, error["loc"])) for error in exc.errors()]
-        refused = Refused(INVALID_PARAMS, "Invalid params", wrong)
+        paths = [".".join(map(str, error["loc"])) for error in exc.errors()]
+        refused = Refused(INVALID_PARAMS, "Invalid params", paths)
         return _error(refused, request.id, 400 if modern else 200)
     return _reply({"jsonrpc": "2.0", "id": request.id, "result": _shaped(result, modern)})
 
@@ -169,18 +170,18 @@ def _result(
 
 
 def _resources(envelope: Envelope, method: str, params: Json, service: Service) -> Result:
-    def ask(route: RouteName, body: Json) -> Reply:
-        return asked(route, body, service, envelope.caller, envelope.request_id)
+    def run(route: RouteName, body: Json) -> Reply:
+        return run_route(route, body, service, envelope.caller, envelope.request_id)
 
     try:
         if method == "resources/list":
             cursor = PaginatedRequestParams.model_validate(params).cursor
-            return listed_resources(cursor, ask, LIST_FRESH_MS)
+            return listed_resources(cursor, run, LIST_FRESH_MS)
         if method == "resources/templates/list":
             return resource_templates(LIST_FRESH_MS)
         if method == "resources/read":
             return read_resource(
-                str(ReadResourceRequestParams.model_validate(params).uri), ask, LIST_FRESH_MS
+                str(ReadResourceRequestParams.model_validate(params).uri), run, LIST_FRESH_MS
             )
     except NoResource as missing:
         raise Refused(INVALID_PARAMS, str(missing)) from missing
@@ -188,15 +189,15 @@ def _resources(envelope: Envelope, method: str, params: Json, service: Service) 
 
 
 def _called(
-    envelope: Envelope, given: Json, tools: Sequence[Tool], service: Service
+    envelope: Envelope, params: Json, tools: Sequence[Tool], service: Service
 ) -> CallToolResult:
-    params = CallToolRequestParams.model_validate(given)
+    call = CallToolRequestParams.model_validate(params)
     by_name = {tool.name: tool for tool in tools}
-    if params.name not in by_name:
+    if call.name not in by_name:
         raise Refused(INVALID_PARAMS, "Unknown tool", {"tools": list(by_name)})
-    arguments = params.arguments or {}
+    arguments = call.arguments or {}
     caller, request_id = envelope.caller, envelope.request_id
-    outcome = call_tool(by_name[params.name], arguments, service, caller, request_id)
+    outcome = call_tool(by_name[call.name], arguments, service, caller, request_id)
     content = TextContent(type="text", text=outcome.text)
     if outcome.failed:
         return CallToolResult(content=[content], is_error=True)
@@ -206,14 +207,14 @@ def _called(
     return CallToolResult(content=[content, *links], structured_content=structured)
 
 
-def _links(page: Json, outcome: Outcome) -> list[ResourceLink]:
+def _links(result: Json, outcome: Outcome) -> list[ResourceLink]:
     links: list[ResourceLink] = []
     spare = outcome.spare
-    for one in page.get("citations", ()):
-        if not (isinstance(one, dict) and {"uuid", "marker", "source"} <= set(one)):
+    for citation in result.get("citations", ()):
+        if not {"uuid", "marker", "source"} <= set(citation):
             continue
-        uri = passage_uri(one.get("namespace") or outcome.namespace, one["uuid"])
-        link = ResourceLink(uri=uri, name=one["marker"], title=one["source"])
+        uri = passage_uri(citation.get("namespace") or outcome.namespace, citation["uuid"])
+        link = ResourceLink(uri=uri, name=citation["marker"], title=citation["source"])
         if spare is not None:
             spare -= len(dump(link.model_dump(by_alias=True, mode="json", exclude_none=True)))
             if spare < 0:
@@ -222,6 +223,7 @@ def _links(page: Json, outcome: Outcome) -> list[ResourceLink]:
     return links
 
 
+@cache
 def _listed(tool: Tool) -> ListedTool:
     return ListedTool(
         name=tool.name,
@@ -240,10 +242,10 @@ def _check_headers(headers: Mapping[str, str], request: JSONRPCRequest, meta: Js
     if (key := NAMED_BY.get(request.method)) and key in params:
         body["mcp-name"] = params[key]
     for name, value in body.items():
-        given = headers.get(name)
-        if given is None and meta is None:
+        header = headers.get(name)
+        if header is None and meta is None:
             continue
-        if given is None or _header_text(given) != value:
+        if header is None or _header_text(header) != value:
             raise Refused(HEADER_MISMATCH, f"The header {name} does not match the body")
     version = headers.get("mcp-protocol-version")
     if meta is None and version is not None and version not in HANDSHAKE_PROTOCOL_VERSIONS:

@@ -23,7 +23,7 @@ DOCUMENT_CHARACTERS = 8000
 TEXT = "text/plain"
 
 # Calls a route for the caller of the message.
-type Ask = Callable[[RouteName, Json], Reply]
+type RunRoute = Callable[[RouteName, Json], Reply]
 
 
 class NoResource(Exception):
@@ -35,34 +35,34 @@ def passage_uri(namespace: str, uuid: str) -> str:
     return f"{SCHEME}{namespace}/passages/{uuid}"
 
 
-def listed_resources(cursor: str | None, ask: Ask, fresh_ms: int) -> ListResourcesResult:
+def listed_resources(cursor: str | None, run: RunRoute, fresh_ms: int) -> ListResourcesResult:
     """Return one page of the documents that the caller may read, namespace by namespace.
 
     Raise `NoResource` for an invalid cursor, or if the store cannot be read.
     """
-    namespace, _, after = (cursor or _namespace_after("", ask)).partition(" ")
+    namespace, _, after = (cursor or _namespace_after("", run)).partition(" ")
     if not namespace:
         return ListResourcesResult(resources=[], ttl_ms=fresh_ms)
-    page = _asked(ask, "documents", {"namespace": namespace, "cursor": after or None})
+    page = _document(run, "documents", {"namespace": namespace, "cursor": after or None})
     if page["cursor"]:
         following = f"{namespace} {page['cursor']}"
     else:
-        following = _namespace_after(namespace, ask)
+        following = _namespace_after(namespace, run)
     resources = [
         Resource(
-            uri=f"{SCHEME}{namespace}/documents/{quote(one['doc_id'], safe='')}",
-            name=one["doc_id"],
-            title=one["title"],
+            uri=f"{SCHEME}{namespace}/documents/{quote(document['doc_id'], safe='')}",
+            name=document["doc_id"],
+            title=document["title"],
             mime_type=TEXT,
         )
-        for one in page["documents"]
+        for document in page["documents"]
     ]
     return ListResourcesResult(resources=resources, next_cursor=following or None, ttl_ms=fresh_ms)
 
 
-def _namespace_after(name: str, ask: Ask) -> str:
-    stored = _asked(ask, "namespaces", {})["namespaces"]
-    return next((one["namespace"] for one in stored if one["namespace"] > name), "")
+def _namespace_after(name: str, run: RunRoute) -> str:
+    stored = _document(run, "namespaces", {})["namespaces"]
+    return next((row["namespace"] for row in stored if row["namespace"] > name), "")
 
 
 def resource_templates(fresh_ms: int) -> ListResourceTemplatesResult:
@@ -84,7 +84,7 @@ def resource_templates(fresh_ms: int) -> ListResourceTemplatesResult:
     return ListResourceTemplatesResult(resource_templates=templates, ttl_ms=fresh_ms)
 
 
-def read_resource(uri: str, ask: Ask, fresh_ms: int) -> ReadResourceResult:
+def read_resource(uri: str, run: RunRoute, fresh_ms: int) -> ReadResourceResult:
     """Return the text of a passage, or the beginning of a document; raise `NoResource`."""
     namespace, _, path = uri.removeprefix(SCHEME).partition("/")
     kind, _, name = path.partition("/")
@@ -92,20 +92,20 @@ def read_resource(uri: str, ask: Ask, fresh_ms: int) -> ReadResourceResult:
         raise NoResource(f"there is no resource {uri}")
     if kind == "passages":
         body = {"namespace": namespace, "uuid": name, "context": 0}
-        text = _asked(ask, "passage", body)["text"]
+        text = _document(run, "passage", body)["text"]
     else:
-        text = _beginning(namespace, unquote(name), ask)
+        text = _beginning(namespace, unquote(name), run)
     contents = TextResourceContents(uri=uri, mime_type=TEXT, text=text)
     return ReadResourceResult(contents=[contents], ttl_ms=fresh_ms)
 
 
-def _beginning(namespace: str, doc_id: str, ask: Ask) -> str:
+def _beginning(namespace: str, doc_id: str, run: RunRoute) -> str:
     from docstokg.domain.identity import chunk_uuid
 
     uuid = chunk_uuid(namespace, f"{doc_id}#0")
     first = {"namespace": namespace, "uuid": uuid, "context": DOCUMENT_CHARACTERS}
     with suppress(NoResource):
-        passage = _asked(ask, "passage", first)
+        passage = _document(run, "passage", first)
         return str(passage["text"] + passage["after"])
     search = {
         "query": f"document {doc_id}",
@@ -114,14 +114,14 @@ def _beginning(namespace: str, doc_id: str, ask: Ask) -> str:
         "kg_expansion": {"enabled": False},
         "verbosity": "full",
     }
-    found = _asked(ask, "search", search)["citations"]
-    if not found:
+    citations = _document(run, "search", search)["citations"]
+    if not citations:
         raise NoResource(f"there is no document {doc_id}")
-    return "\n\n".join(one["full_text"] for one in found)
+    return "\n\n".join(citation["full_text"] for citation in citations)
 
 
-def _asked(ask: Ask, route: RouteName, body: Json) -> Json:
-    reply = ask(route, dict(body))
+def _document(run: RunRoute, route: RouteName, body: Json) -> Json:
+    reply = run(route, dict(body))
     document: Json = json.loads(reply.body)
     if reply.statusCode != 200:
         raise NoResource(document["detail"])

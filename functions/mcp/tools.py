@@ -11,7 +11,6 @@ from docstokg.contracts.check import CheckRequest
 from docstokg.contracts.documents import DocumentsQuery, NamespacesQuery, PassageRequest
 from docstokg.contracts.envelope import Caller, Envelope, Reply
 from docstokg.contracts.request import RAGRequest, SearchRequest
-from docstokg.contracts.response import FieldProblem
 from docstokg.contracts.routes import RouteName
 from docstokg.contracts.tools import (
     DEFAULT_RESPONSE_TOKENS,
@@ -23,16 +22,15 @@ from docstokg.contracts.tools import (
     FetchResult,
     FoundResult,
     NamespacesResult,
-    Page,
-    Paging,
     PassageResult,
+    ResultOptions,
     SearchResult,
+    ToolResult,
     WalkResult,
     input_schema,
     lenient,
 )
 from docstokg.contracts.traverse import TraverseRequest
-from docstokg.errors import InvalidCursor
 from docstokg.observability import Telemetry
 from docstokg.usecases.intake import invalid, parse
 from docstokg.usecases.links import is_web, passage_link
@@ -48,26 +46,18 @@ from docstokg_functions.mcp.compact import (
     compact_search,
     compact_walk,
 )
-from docstokg_functions.mcp.cursor import (
-    Cursor,
-    cursor_from,
-    facts_digest,
-    request_digest,
-    run_name,
-)
-from docstokg_functions.mcp.paging import START, NoSuchPosition, PageTooSmall, page_of
 from docstokg_functions.mcp.resources import passage_uri
+from docstokg_functions.mcp.size_limit import TooLarge, byte_count, cut, dump
 
 BYTES_PER_TOKEN = 4
 SYNTHESIS_TOKENS = 512
-CHANGED = "The results changed after the previous page. Repeat the call without a cursor."
 
 
 class Tool(NamedTuple):
     """One tool: its contract and route.
 
-    `shown`: request fields in the published schema. `facts`: parts of the response that are equal
-    on all pages. `compact`: returns the response as `result`. `stored`: responses can be cached.
+    `fields`: request fields in the published schema. `parts`: lists that a size limit cuts, in this
+    order. `compact`: returns the response as `result`. `has_options`: accepts `ResultOptions`.
     `body`: returns the route's request for valid arguments.
     """
 
@@ -75,39 +65,38 @@ class Tool(NamedTuple):
     description: str
     route: RouteName
     request: type[BaseModel]
-    shown: tuple[str, ...]
-    facts: tuple[str, ...]
-    result: type[Page]
+    fields: tuple[str, ...]
+    parts: tuple[str, ...]
+    result: type[ToolResult]
     compact: Callable[[Json, Json], Json]
-    stored: bool = False
-    is_paged: bool = True
+    has_options: bool = True
     body: Callable[[Json], Json] = dict
 
     def input_schema(self) -> Json:
-        """Return the JSON schema of the shown arguments, with paging."""
-        schema = input_schema(self.request, self.shown)
-        if self.is_paged:
-            schema["properties"] |= input_schema(Paging, tuple(Paging.model_fields))["properties"]
+        """Return the JSON schema of the published arguments, with the result's options."""
+        schema = input_schema(self.request, self.fields)
+        if self.has_options:
+            options = input_schema(ResultOptions, tuple(ResultOptions.model_fields))
+            schema["properties"] |= options["properties"]
         return schema
 
 
 class Service(NamedTuple):
-    """The target of tool calls: `runs` has the available routes, `cursor_key` signs cursors.
+    """The target of tool calls: `runs` has the available routes.
 
     `model` writes answers if a call specifies none. `public_url`: address of the page, or "".
     """
 
     runs: Mapping[RouteName, Callable[[Envelope], Reply]]
     model: str | None
-    cursor_key: bytes
     telemetry: Telemetry
     public_url: str = ""
 
 
 class Outcome(NamedTuple):
-    """A page of a tool call's response, or a problem.
+    """A tool call's result, or a problem.
 
-    `spare`: bytes left of the page's limit, None without one. `namespace`: of its passages, if they
+    `spare`: bytes left of the size limit, None without one. `namespace`: of its passages, if they
     name none.
     """
 
@@ -134,10 +123,9 @@ TOOLS = (
         "search",
         SearchRequest,
         ("query", "top_k", *SCOPE, "verbosity"),
-        ("citations", "graph"),
+        ("graph", "citations"),
         SearchResult,
         compact_search,
-        stored=True,
     ),
     Tool(
         "answer_with_citations",
@@ -147,10 +135,9 @@ TOOLS = (
         "answer",
         RAGRequest,
         ("query", "history", *SCOPE, "verbosity"),
-        ("answer", "citations", "grounding", "graph"),
+        ("graph", "doubtful", "citations"),
         AnswerResult,
         compact_answer,
-        stored=True,
     ),
     Tool(
         "check_grounding",
@@ -159,7 +146,7 @@ TOOLS = (
         "check",
         CheckRequest,
         ("text", "citations", "sources", "query", "namespace"),
-        ("grounding", "consistency"),
+        ("issues", "sentences"),
         CheckResult,
         compact_check,
     ),
@@ -170,7 +157,7 @@ TOOLS = (
         "traverse",
         TraverseRequest,
         WALK,
-        ("nodes", "edges"),
+        ("nodes",),
         WalkResult,
         compact_walk,
     ),
@@ -200,7 +187,7 @@ TOOLS = (
         "passage",
         PassageRequest,
         ("uuid", "namespace", "context"),
-        ("text",),
+        (),
         PassageResult,
         compact_passage,
     ),
@@ -210,11 +197,10 @@ TOOLS = (
         "search",
         SearchRequest,
         ("query",),
-        ("citations",),
+        ("results",),
         FoundResult,
         compact_found,
-        stored=True,
-        is_paged=False,
+        has_options=False,
     ),
     Tool(
         "fetch",
@@ -222,10 +208,10 @@ TOOLS = (
         "passage",
         FetchRequest,
         ("id",),
-        ("text",),
+        (),
         FetchResult,
         compact_fetched,
-        is_paged=False,
+        has_options=False,
         body=passage_of,
     ),
 )
@@ -241,11 +227,11 @@ def with_answer(arguments: Json, model: str | None) -> Json:
         return arguments
     if model is None and "model" not in synthesis:
         return arguments
-    made = {"enabled": True, **({} if "model" in synthesis else {"model": model}), **synthesis}
-    if made["enabled"] is not True:
+    synthesis = {"enabled": True, **({} if "model" in synthesis else {"model": model}), **synthesis}
+    if synthesis["enabled"] is not True:
         return arguments
     budget = {"max_tokens_gen": SYNTHESIS_TOKENS, **budget}
-    return {**arguments, "synthesis": made, "budget": budget}
+    return {**arguments, "synthesis": synthesis, "budget": budget}
 
 
 def call_tool(
@@ -255,67 +241,48 @@ def call_tool(
     caller: Caller,
     request_id: str,
 ) -> Outcome:
-    """Run the tool's route and return a page of its response, or a problem.
+    """Run the tool's route and return its response, or a problem.
 
     The text has at most `max_response_tokens` tokens of four bytes, also for problems.
     """
-    read = lenient(arguments, Paging)
-    paged = {name: read[name] for name in Paging.model_fields if name in read}
-    body = {name: value for name, value in arguments.items() if name not in Paging.model_fields}
+    names = ResultOptions.model_fields
+    arguments = lenient(arguments, ResultOptions)
+    chosen = {name: arguments[name] for name in names if name in arguments}
+    body = {name: value for name, value in arguments.items() if name not in names}
     body = lenient(body, tool.request)
     if tool.route == "answer":
         body = with_answer(body, service.model)
-    max_bytes = _max_bytes(paged.get("max_response_tokens", DEFAULT_RESPONSE_TOKENS))
-    paging, errors = parse(_bytes(paged), Paging)
-    valid, wrong = parse(_bytes(body), tool.request)
-    if paging is None or valid is None:
-        return _failed(invalid(errors + wrong, request_id), max_bytes)
-    request = request_digest(tool.name, {**body, "numbers": paging.numbers}, caller)
-    try:
-        text = paging.response_cursor
-        cursor = cursor_from(text, request, service.cursor_key) if text is not None else None
-    except InvalidCursor as exc:
-        where = FieldProblem(path="$.response_cursor", code="invalid_cursor", message=str(exc))
-        return _failed(invalid([where], request_id), max_bytes)
-    run = run_name(request_id) if cursor is None else cursor.run
-    if tool.stored and body.get("cache_key") is None and max_bytes is not None:
-        # All pages of a response come from one run, if the cache can store it.
-        body["cache_key"] = f"pages:{run.hex()}"
-    reply = asked(tool.route, tool.body(body), service, caller, request_id)
+    max_bytes = _max_bytes(chosen.get("max_response_tokens", DEFAULT_RESPONSE_TOKENS))
+    options, errors = parse(_bytes(chosen), ResultOptions)
+    valid, body_errors = parse(_bytes(body), tool.request)
+    if options is None or valid is None:
+        return _failed(invalid(errors + body_errors, request_id), max_bytes)
+    reply = run_route(tool.route, tool.body(body), service, caller, request_id)
     if reply.statusCode != 200:
         return _failed(reply, max_bytes)
     document = json.loads(reply.body)
-    facts = facts_digest(document, tool.facts)
     namespace = (document.get("metadata") or body).get("namespace") or "default"
-    if not paging.numbers:
+    if not options.numbers:
         _add_addresses(document, namespace, service.public_url)
-    if cursor is not None and cursor.facts != facts:
-        return _failed(problem_reply(409, "result_changed", CHANGED, request_id), max_bytes)
+        document = tool.compact(document, body)
     try:
-        page = page_of(
-            document if paging.numbers else tool.compact(document, body),
-            START if cursor is None else cursor.position,
-            max_bytes,
-            lambda position: Cursor(facts, run, position).sealed(request, service.cursor_key),
-        )
-    except NoSuchPosition:
-        # The facts are unchanged, but other parts differ: timings, reasons.
-        return _failed(problem_reply(409, "result_changed", CHANGED, request_id), max_bytes)
-    except PageTooSmall as exc:
-        detail = f"max_response_tokens has no room for {exc}."
-        return _failed(problem_reply(400, "page_too_small", detail, request_id), max_bytes)
-    spare = None if max_bytes is None else max_bytes - _size(page.text)
-    return Outcome(page.text, failed=False, spare=spare, namespace=namespace)
+        text = dump(cut(document, tool.parts, max_bytes))
+    except TooLarge:
+        detail = "The result does not fit into max_response_tokens; pass more, or null."
+        return _failed(problem_reply(400, "limit_too_small", detail, request_id), max_bytes)
+    spare = None if max_bytes is None else max_bytes - len(text.encode())
+    return Outcome(text, failed=False, spare=spare, namespace=namespace)
 
 
 def _add_addresses(document: Json, namespace: str, public_url: str) -> None:
-    for one in document.get("citations", [document] if "uuid" in document else ()):
-        where = one.get("namespace") or namespace
-        one["id"] = f"{where}/{one['uuid']}"
+    for passage in document.get("citations", [document] if "uuid" in document else ()):
+        home, uuid = passage.get("namespace") or namespace, passage["uuid"]
+        passage["id"] = f"{home}/{uuid}"
         if public_url:
-            one["url"] = passage_link(public_url, where, one["doc_id"], one["uuid"])
+            passage["url"] = passage_link(public_url, home, passage["doc_id"], uuid)
         else:
-            one["url"] = one["uri"] if is_web(one["uri"]) else passage_uri(where, one["uuid"])
+            is_page = is_web(passage["uri"])
+            passage["url"] = passage["uri"] if is_page else passage_uri(home, uuid)
 
 
 def _max_bytes(limit: object) -> int | None:
@@ -324,21 +291,19 @@ def _max_bytes(limit: object) -> int | None:
     return limit * BYTES_PER_TOKEN
 
 
-def asked(route: RouteName, body: Json, service: Service, caller: Caller, request_id: str) -> Reply:
+def run_route(
+    route: RouteName, body: Json, service: Service, caller: Caller, request_id: str
+) -> Reply:
     """Return a route's reply or problem; raise KeyError for an unavailable route."""
     envelope = Envelope.of(route, request_id, caller, _bytes(body))
     return replied(service.runs[route], envelope, service.telemetry)
 
 
 def _failed(reply: Reply, max_bytes: int | None) -> Outcome:
-    if max_bytes is None or _size(reply.body) <= max_bytes:
-        return Outcome(reply.body, failed=True)
     problem = json.loads(reply.body)
-    return Outcome(page_of(problem, START, max_bytes, lambda _: None).text, failed=True)
-
-
-def _size(text: str) -> int:
-    return len(text.encode("utf-8"))
+    if max_bytes is not None and byte_count(problem) > max_bytes:
+        problem = cut(problem, ("errors",), max_bytes)
+    return Outcome(dump(problem), failed=True)
 
 
 def _bytes(value: Json) -> bytes:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from functools import partial
 
+from docstokg.contracts import Json
 from docstokg.contracts.envelope import Reply
 from docstokg.contracts.model import Contract
 from docstokg.contracts.response import Citation, RAGResponse
@@ -20,7 +21,7 @@ def reply_within(
     limit: int,
     *,
     with_diagnostics: bool,
-    sign: Callable[[bytes], str] | None = None,
+    sign: Callable[[Json], str] | None = None,
 ) -> tuple[Reply, RAGResponse]:
     """Return the reply with a body of at most `limit` bytes, measured as a JSON string.
 
@@ -42,14 +43,12 @@ def reply_within(
 
 
 def _body(
-    response: RAGResponse, with_diagnostics: bool, sign: Callable[[bytes], str] | None = None
+    response: RAGResponse, with_diagnostics: bool, sign: Callable[[Json], str] | None = None
 ) -> str:
     shown = response if with_diagnostics else _undiagnosed(response)
     fields = shown.model_dump(mode="json")
     if sign is not None:
-        from docstokg.domain.canonical_json import signed_part
-
-        fields["receipt"]["signature"] = sign(signed_part(fields))
+        fields["receipt"]["signature"] = sign(fields)
     return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
 
 

@@ -92,8 +92,8 @@ async def test_tools_are_listed_with_precise_schemas(url, mode) -> None:
         for name, part in tool.input_schema["properties"].items():
             assert part.get("description"), (tool.name, name)
     for name in TOOLS - {"search", "fetch"}:
-        paging = {"max_response_tokens", "response_cursor"}
-        assert paging <= set(tools[name].input_schema["properties"])
+        options = {"max_response_tokens", "numbers"}
+        assert options <= set(tools[name].input_schema["properties"])
     search = Draft202012Validator(tools["search_documentation"].input_schema)
     assert search.is_valid({"query": "abc", "top_k": 3, "max_response_tokens": 500})
     for wrong in (
@@ -213,8 +213,7 @@ async def test_a_tool_answers_as_its_route_does(url, mode) -> None:
     async with httpx2.AsyncClient() as http:
         route = url.replace("/mcp", "/v1/search")
         same = (await http.post(route, json={"query": QUESTION})).json()
-    assert body["truncated"] is False
-    assert body["next_cursor"] is None
+    assert body["more"] == 0
     for citation in [*body["citations"], *same["citations"]]:
         del citation["provenance"]["retrieved_at"]
     assert body["citations"] == same["citations"] != []
@@ -285,7 +284,10 @@ async def test_results_have_two_thousand_tokens_unless_more_is_asked_for(url) ->
             "search_documentation", {**asked, "max_response_tokens": None}
         )
     assert tokens(text_of(whole)) > 2000 >= tokens(text_of(page))
-    assert json.loads(text_of(page))["next_cursor"]
+    complete, shorter = json.loads(text_of(whole)), json.loads(text_of(page))
+    assert complete["more"] == 0
+    assert shorter["more"] == len(complete["citations"]) - len(shorter["citations"])
+    assert shorter["more"] or shorter["graph"]["more"]
 
 
 async def test_documents_are_listed_and_a_citation_is_read_in_its_context(url) -> None:
@@ -312,18 +314,11 @@ async def test_a_walk_and_its_flag(url, server_for) -> None:
     async with Client(url) as client:
         whole = await good(client, "traverse_relationships", **asked, max_response_tokens=None)
         first = await good(client, "traverse_relationships", **asked, max_response_tokens=150)
-        rest = await good(
-            client,
-            "traverse_relationships",
-            **asked,
-            max_response_tokens=50_000,
-            response_cursor=first["next_cursor"],
-        )
         by_weight = await good(client, "traverse_relationships", seed_ids=["MONDO:0100135"])
         problem = await bad(client, "traverse_relationships", seed_ids=[], query="abc")
-    nodes = [node["id"] for node in [*first["nodes"], *rest["nodes"]]]
-    assert nodes == [node["id"] for node in whole["nodes"]]
-    assert "MONDO:0100135" in nodes
+    assert first["nodes"] == whole["nodes"][: len(first["nodes"])] != []
+    assert first["more"] == len(whole["nodes"]) - len(first["nodes"]) > 0
+    assert "MONDO:0100135" in {node["id"] for node in first["nodes"]}
     assert {"MONDO:0100135", "HP:0001250"} <= {node["id"] for node in by_weight["nodes"]}
     assert problem["errors"][0]["path"] == "$.seed_ids"
     async with Client(f"{server_for(feature_traversal_tool=False)}/mcp") as client:
@@ -331,31 +326,21 @@ async def test_a_walk_and_its_flag(url, server_for) -> None:
     assert set(tools) == TOOLS - {"traverse_relationships"}
 
 
-async def test_pages_have_the_asked_size_and_join_to_the_whole(url) -> None:
-    asked = {"query": QUESTION, "top_k": 7, "numbers": True}
+@pytest.mark.parametrize("limit", [100, 200, 400, 1000])
+async def test_a_result_has_the_requested_size(url, limit) -> None:
+    question = {"query": QUESTION, "top_k": 7}
     async with Client(url) as client:
-        whole = await good(client, "search_documentation", **asked, max_response_tokens=None)
-        seen, cursor, pages = [], None, 0
-        while True:
-            more = {} if cursor is None else {"response_cursor": cursor}
-            result = await client.call_tool(
-                "search_documentation", {**asked, "max_response_tokens": 400, **more}
-            )
-            text = text_of(result)
-            assert not result.is_error, text
-            assert tokens(text) <= 400
-            page = json.loads(text)
-            assert page["truncated"] is (page["next_cursor"] is not None)
-            # A citation is never split where a page can hold it.
-            seen += page.get("citations", [])
-            pages += 1
-            cursor = page["next_cursor"]
-            if cursor is None:
-                break
-    for citation in [*seen, *whole["citations"]]:
-        del citation["provenance"]["retrieved_at"]
-    assert pages > 2
-    assert seen == whole["citations"]
+        whole = await good(client, "search_documentation", **question, max_response_tokens=None)
+        result = await client.call_tool(
+            "search_documentation", {**question, "max_response_tokens": limit}
+        )
+    body = json.loads(text_of(result))
+    assert tokens(text_of(result)) <= limit
+    markers = [citation["marker"] for citation in whole["citations"]]
+    assert [citation["marker"] for citation in body["citations"]] == markers[
+        : len(markers) - body["more"]
+    ]
+    assert body["more"] == 0 or limit < 1000
 
 
 async def test_problems_are_tool_errors(url) -> None:
@@ -368,25 +353,16 @@ async def test_problems_are_tool_errors(url) -> None:
             "$.nonsense",
         }
         problem = await bad(
-            client, "search_documentation", query="x", max_response_tokens=1, response_cursor=3
+            client, "search_documentation", query="x", max_response_tokens=1, numbers=3
         )
         assert {error["path"] for error in problem["errors"]} == {
             "$.query",
             "$.max_response_tokens",
-            "$.response_cursor",
+            "$.numbers",
         }
-        first = await good(client, "search_documentation", query=QUESTION, max_response_tokens=200)
-        cursor = first["next_cursor"]
-        for tool, query, given in (
-            ("search_documentation", "another question", cursor),
-            ("answer_with_citations", QUESTION, cursor),
-            ("search_documentation", QUESTION, "AAAA"),
-            ("search_documentation", QUESTION, "!"),
-        ):
-            problem = await bad(
-                client, tool, query=query, max_response_tokens=200, response_cursor=given
-            )
-            assert problem["errors"][0]["path"] == "$.response_cursor"
+        small = {"query": QUESTION, "numbers": True, "max_response_tokens": 100}
+        problem = await bad(client, "search_documentation", **small)
+        assert (problem["status"], problem["code"]) == (400, "limit_too_small")
         with pytest.raises(MCPError) as refused:
             await client.call_tool("traverse_the_moon", {})
         assert refused.value.error.code == -32602
@@ -478,17 +454,10 @@ async def test_the_same_over_a_pipe(small_store, cache_dir, tmp_path, mode) -> N
         assert set(await tools_of(client)) == TOOLS
         asked = {"query": QUESTION, "numbers": True}
         whole = await good(client, "search_documentation", **{**asked, **WHOLE})
-        first = await good(client, "search_documentation", **asked, max_response_tokens=300)
-        assert first["truncated"] is True
+        short = {"query": QUESTION, "max_response_tokens": 300}
+        first = await good(client, "search_documentation", **short)
         assert "seizure" in {citation["chunk_id"] for citation in whole["citations"]}
-        rest = await good(
-            client,
-            "search_documentation",
-            **asked,
-            max_response_tokens=60_000,
-            response_cursor=first["next_cursor"],
-        )
-        cited = [c["chunk_id"] for c in [*first.get("citations", []), *rest["citations"]]]
-        assert cited == [c["chunk_id"] for c in whole["citations"]]
+        uuids = [citation["uuid"] for citation in whole["citations"]]
+        assert [citation["uuid"] for citation in first["citations"]] == uuids[: -first["more"]]
         problem = await bad(client, "check_grounding", text="", namespace="UPPER")
         assert {error["path"] for error in problem["errors"]} == {"$.text", "$.namespace"}

@@ -99,20 +99,3 @@ def called(client, key: str, **arguments) -> dict:
     message = tool_call("search_documentation", **arguments)
     told = body_of(client.post("/mcp", json=message, headers={"X-Api-Key": key}))
     return json.loads(told["result"]["content"][0]["text"])
-
-
-def test_pages_and_cursors_are_one_callers(place) -> None:
-    load, client = place
-    load("azure", ["blue"])
-    here = client(load("crimson", ["red"]))
-    asks = {"query": QUESTION["query"], "max_response_tokens": 400}
-    first = called(here, "red", **asks)
-    cursor = first["next_cursor"]
-    assert "crimson" in json.dumps(called(here, "red", **asks, response_cursor=cursor))
-    for key in ("blue", "none", "both"):
-        refused = called(here, key, **asks, response_cursor=cursor)
-        assert (refused["status"], refused["errors"][0]["code"]) == (400, "invalid_cursor"), key
-    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-    for at in range(0, len(cursor), 3):
-        forged = cursor[:at] + letters[letters.index(cursor[at]) ^ 1] + cursor[at + 1 :]
-        assert called(here, "red", **asks, response_cursor=forged)["status"] == 400

@@ -52,7 +52,6 @@ class Deployment:
             index_url=f"sqlite:///{folder / 'index.sqlite'}",
             graph_url=f"sqlite:///{folder / 'graph.sqlite'}",
             cache_dir=str(folder),
-            cursor_key="a key",
             ingest_url=f"s3://{BUCKET}",
             ingest_machine_arn=self.arn,
             load_schedule_role="arn:aws:iam::123456789012:role/schedules",

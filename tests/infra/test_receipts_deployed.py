@@ -59,7 +59,7 @@ def test_a_key_is_read_from_its_secret(aws: Any) -> None:
     made = client.create_secret(Name="receipts", SecretString=keys.private_pem())
     read = Wiring(Settings(receipt_key=made["ARN"])).receipt_keys()
     assert read is not None
-    assert read.sign(b"data") == keys.sign(b"data")
+    assert read.sign({"receipt": {}}) == keys.sign({"receipt": {}})
     other = client.create_secret(Name="other", SecretString='{"graph_password": "hunter2"}')
     with pytest.raises(Misconfigured) as caught:
         Wiring(Settings(receipt_key=other["ARN"])).receipt_keys()

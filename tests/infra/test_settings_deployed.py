@@ -124,7 +124,7 @@ def test_each_provider_has_a_secret_of_its_own(chosen: Template, dev: Template) 
             for secret in template.all("AWS::SecretsManager::Secret").values()
         }
 
-    always = {"graph_password", "cursor_key"}
+    always = {"graph_password"}
     assert keys(dev) == always | {"openai_api_key", "anthropic_api_key"}
     assert keys(chosen) == always | {"openai_api_key", "llm_api_key", "rerank_api_key"}
     assert {"SecretOpenai", "SecretGateway", "SecretReranker"} <= set(chosen.outputs)

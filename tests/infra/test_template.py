@@ -365,7 +365,7 @@ def test_a_role_reaches_only_what_its_function_uses(template: Template) -> None:
         "graph_loader": {"secretsmanager"}, "loader": {"es"}, "intake": {"s3"},
         "model": {"secretsmanager", "bedrock"}, "reranker": {"secretsmanager"},
         "verifier": {"secretsmanager"},
-        "cursor": {"secretsmanager"}, "embedder": {"secretsmanager"}, "cache": {"dynamodb"},
+        "embedder": {"secretsmanager"}, "cache": {"dynamodb"},
         "circuit": {"dynamodb"}, "flags": {"appconfig"}, "trace": {"sqs"},
         "tells": {"dynamodb"}, "workflow": {"states"}, "streams": {"states"},
     }  # fmt: skip

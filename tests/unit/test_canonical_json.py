@@ -2,19 +2,15 @@
 
 import json
 import random
-import runpy
 import shutil
 import struct
 import subprocess
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rfc8785 import dumps as canonical_json
 
-from docstokg.domain.canonical_json import canonical_json
-
-EXAMPLE = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "verify_receipt.py"))
 NUMBERS = {
     0.0: "0", 1.0: "1", -1.5: "-1.5", 5e-324: "5e-324", -5e-324: "-5e-324",
     1.7976931348623157e308: "1.7976931348623157e+308", 9007199254740992.0: "9007199254740992",
@@ -70,7 +66,6 @@ def test_a_value_has_one_form_and_it_is_the_same_value(value: object) -> None:
     assert json.loads(text) == value
     assert canonical_json(json.loads(text)) == text
     assert canonical_json(json.loads(json.dumps(value))) == text
-    assert EXAMPLE["canonical"](value).encode() == text
 
 
 def test_names_are_in_utf_16_order_and_text_is_escaped_as_little_as_possible() -> None:

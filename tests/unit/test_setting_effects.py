@@ -75,7 +75,7 @@ SHOWN = {
     "the_setting_names_a_folder_or_a_bucket": "ingest_url",
     "the_configured_key_is_sent": "verifier_api_key",
     "the_label_and_the_threshold_reach_the_predict_server": "verifier_label verifier_threshold",
-    "what_is_written_down_and_where": "cache_dir cursor_key log_level rag_log_snippets",
+    "what_is_written_down_and_where": "cache_dir log_level rag_log_snippets",
     "what_stores_are_signed_in_to_with_reaches_them":
         "graph_database graph_password graph_user index_auth index_name index_password index_user "
         "index_shards index_replicas index_url",
@@ -161,9 +161,8 @@ def test_another_address_serves_when_the_first_is_gone(tmp_path) -> None:
 
 
 def test_what_is_written_down_and_where(tmp_path, capsys) -> None:
-    settings = Settings(cache_dir=str(tmp_path), cursor_key="sealed", log_level="WARNING")
+    settings = Settings(cache_dir=str(tmp_path), log_level="WARNING")
     wiring = Wiring(settings)
-    assert wiring.cursor_key() == b"sealed"
     wiring.response_cache().put("k", "hash", "body", 60, 5.0)
     assert [file.name for file in tmp_path.glob("*.sqlite")] == ["responses.sqlite"]
     wiring.telemetry.log("INFO", "a", query="q1")

@@ -6,15 +6,17 @@ See docs/decisions/0002-local-engine.md.
 import json
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
+from contextlib import contextmanager
 from contextvars import copy_context
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
+from jsonata import Jsonata
 from jsonata.parser import Parser
 from sfnx.testing import Call, Failure, Record, check, every_state, execution_context, scope
 
@@ -26,10 +28,6 @@ _SUBSTITUTION = re.compile(r"\$\{(\w+)\}")
 _TASKS_AT_ONCE = 64
 _LONGEST_EXPRESS_S = 300.0
 _TASK_LIMIT = "TimeoutSeconds"
-
-_parse = Parser.parse
-_parsed = cache(lambda code, regex_engine: _parse(Parser(), code, regex_engine))
-Parser.parse = lambda _, code, regex_engine: _parsed(code, regex_engine)
 
 Status = Literal["SUCCEEDED", "FAILED", "TIMED_OUT"]
 
@@ -78,6 +76,7 @@ class StateMachine:
             self._definition.get("TimeoutSeconds", _LONGEST_EXPRESS_S)
         )
         self._pool = ThreadPoolExecutor(_TASKS_AT_ONCE, thread_name_prefix="task")
+        self._parser = _caching_parser()
 
     @classmethod
     def from_file(
@@ -115,7 +114,7 @@ class StateMachine:
 
         record = Record(task)
 
-        def ended(
+        def execution(
             status: Status, output: Any = None, error: str | None = None, cause: str | None = None
         ) -> Execution:
             return Execution(status, output, error, cause, tuple(record.states), tuple(sizes))
@@ -123,15 +122,16 @@ class StateMachine:
         try:
             measured(execution_input, "the execution input")
             context = execution_context(execution_input, start_time)
-            output = scope(self._definition, {}, execution_input, context, record)
+            with _parsing_by(self._parser):
+                output = scope(self._definition, {}, execution_input, context, record)
             measured(output, "the output")
         except MachineTimedOut:
-            return ended("TIMED_OUT")
+            return execution("TIMED_OUT")
         except DataLimitExceeded as over:
-            return ended("FAILED", None, "States.DataLimitExceeded", str(over))
+            return execution("FAILED", None, "States.DataLimitExceeded", str(over))
         except Failure as failure:
-            return ended("FAILED", None, failure.error, failure.cause)
-        return ended("SUCCEEDED", output)
+            return execution("FAILED", None, failure.error, failure.cause)
+        return execution("SUCCEEDED", output)
 
     def _task(self, call: Call, ends: float, context: object) -> tuple[Json, int, int]:
         assert isinstance(call.arguments, dict)
@@ -158,6 +158,24 @@ class StateMachine:
         return reply, size, result_size
 
 
+def _caching_parser() -> Any:
+    """Return a JSONata parser that keeps the syntax trees of a definition's expressions."""
+    parser = Parser()
+    parser.parse = cache(lambda code, *options: Parser().parse(code, *options))
+    return parser
+
+
+@contextmanager
+def _parsing_by(parser: Any) -> Iterator[None]:
+    """Let this thread's JSONata expressions be parsed by `parser` during a block."""
+    before = Jsonata.get_parser()
+    Jsonata.PARSER.parser = parser
+    try:
+        yield
+    finally:
+        Jsonata.PARSER.parser = before
+
+
 def read_definition(definition: Json, functions: Mapping[str, object]) -> Json:
     """Check a definition and fill in its functions; raise `KeyError` if one is missing.
 
@@ -167,12 +185,12 @@ def read_definition(definition: Json, functions: Mapping[str, object]) -> Json:
     names = set(_SUBSTITUTION.findall(text))
     if missing := sorted(names - set(functions)):
         raise KeyError(f"no function for {', '.join(missing)}")
-    read: Json = json.loads(_SUBSTITUTION.sub(lambda match: match.group(1), text))
-    check(read)
-    for _, state in every_state(read):
+    machine: Json = json.loads(_SUBSTITUTION.sub(lambda match: match.group(1), text))
+    check(machine)
+    for _, state in every_state(machine):
         if state["Type"] == "Task" and _TASK_LIMIT in state:
             state["Arguments"][_TASK_LIMIT] = state[_TASK_LIMIT]
-    return read
+    return machine
 
 
 def failure_of(error: BaseException) -> Failure:

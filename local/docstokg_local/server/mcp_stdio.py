@@ -50,7 +50,7 @@ def local_mcp(wiring: Wiring, workflow: Workflow, functions: Mapping[str, Handle
 Listening = Callable[[str, Tell], AbstractContextManager[None]]
 
 
-def serve_stdio(  # noqa: C901 - what a line needs stands in it
+def serve_stdio(  # noqa: C901 - one function per line of input
     handler: Handler, source: IO[bytes], sink: IO[bytes], listening: Listening | None = None
 ) -> None:
     """Answer one JSON-RPC message per line until `source` ends, in parallel.
@@ -65,7 +65,7 @@ def serve_stdio(  # noqa: C901 - what a line needs stands in it
             sink.write(text.encode("utf-8") + b"\n")
             sink.flush()
 
-    def heard(line: bytes, request_id: str) -> AbstractContextManager[None]:
+    def progress_of(line: bytes, request_id: str) -> AbstractContextManager[None]:
         try:
             token = field_of(json.loads(line), "params", "_meta", "progressToken")
         except (ValueError, RecursionError):  # the handler reports it
@@ -74,18 +74,19 @@ def serve_stdio(  # noqa: C901 - what a line needs stands in it
             return nullcontext()
         progress = Progress(token)
 
-        def tell(name: str, value: Any) -> bool:
+        def notify(name: str, value: Any) -> bool:
             if (note := progress.of(name, value)) is not None:
                 send(json.dumps(note))
             return True
 
-        return listening(request_id, tell)
+        return listening(request_id, notify)
 
     def answer(line: bytes) -> None:
-        asked = Envelope.of("mcp", str(ULID()), EVERYBODY, line)
+        envelope = Envelope.of("mcp", str(ULID()), EVERYBODY, line)
         try:
-            with heard(line, asked.request_id):
-                text = _message(Reply.model_validate(handler(asked.model_dump(mode="json"), None)))
+            with progress_of(line, envelope.request_id):
+                event = envelope.model_dump(mode="json")
+                text = _message(Reply.model_validate(handler(event, None)))
         except Exception as crash:  # noqa: BLE001 - without an answer the agent would wait forever
             say(f"docstokg mcp: {type(crash).__name__}: {crash}", err=True)
             text = _error(json.loads(line).get("id"), -32603, "Internal error")
@@ -123,7 +124,7 @@ def run(wiring: Wiring) -> None:
     sys.stdout = sys.stderr
     try:
         serve_stdio(
-            handler, source, sink, lambda name, tell: workflow.listening(name, listener(tell))
+            handler, source, sink, lambda name, notify: workflow.listening(name, listener(notify))
         )
     finally:
         wiring.close()

@@ -61,10 +61,6 @@ class PlanRejected(Permanent):
     """The plan guard refused a query."""
 
 
-class InvalidCursor(Permanent):
-    """The cursor is forged or of another request."""
-
-
 class NothingToCite(Permanent):
     """No chunk could be hydrated."""
 

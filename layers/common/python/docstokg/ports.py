@@ -571,8 +571,8 @@ class ReceiptKeys(Protocol):
     def key_id(self) -> str:
         """Return the id of the signing key."""
 
-    def sign(self, data: bytes) -> str:
-        """Return the signature of these bytes in base64."""
+    def sign(self, body: dict[str, Any]) -> str:
+        """Return the signature of a response in base64; raise ValueError for invalid JSON."""
 
     def key_set(self) -> dict[str, Any]:
         """Return the public keys as a JSON Web Key Set."""

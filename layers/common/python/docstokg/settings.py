@@ -33,7 +33,6 @@ SECRETS = (
     "embed_api_key",
     "rerank_api_key",
     "verifier_api_key",
-    "cursor_key",
 )
 CHANNEL_SIZES: dict[Channel, int] = {"bm25": 80, "splade": 80, "dense": 60, "facts": 20}
 # Default of `DOCSTOKG_MODELS`. All are in the pinned litellm table (tested) except for the retired
@@ -270,9 +269,6 @@ class AccessSettings(Contract):
     )
     keys_file: str | None = Field(None, description="JSON file of API keys and their permissions")
     open_metrics: bool = Field(False, description="with auth keys: serve /metrics without a key")
-    cursor_key: str | None = Field(
-        None, description="key that signs MCP cursors; default: a file in the cache folder"
-    )
     jwt_issuer: str | None = Field(None, description="issuer of JWTs, for the authoriser")
     jwt_audience: str | None = Field(None, description="audience of JWTs")
     jwt_jwks_url: str | None = Field(None, description="URL of the issuer's public keys")

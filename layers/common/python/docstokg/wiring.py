@@ -438,15 +438,6 @@ class Wiring:
         return SqliteCounter(Path(self.settings.process_dir) / "shared.sqlite")
 
     @once
-    def cursor_key(self) -> bytes:
-        """Return the signing key of cursors: a setting, else a file, created if missing."""
-        if self.settings.cursor_key:
-            return self.settings.cursor_key.encode()
-        from docstokg.adapters.key_file import read_or_make
-
-        return read_or_make(self.cache_folder() / "cursor.key")
-
-    @once
     def receipt_keys(self) -> ports.ReceiptKeys | None:
         """Return the signing key of receipts and its predecessors; None without a setting."""
         if not (where := self.settings.receipt_key):

@@ -1,4 +1,4 @@
-"""Ed25519 receipt keys: PEM or key sets (RFC 8037)."""
+"""Ed25519 receipt keys: PEM or key sets (RFC 8037); canonical JSON (RFC 8785)."""
 
 import base64
 import hashlib
@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, Self
 
+import rfc8785
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import (
     Ed25519PrivateKey,
@@ -20,7 +21,6 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_public_key,
 )
 
-from docstokg.domain.canonical_json import canonical_json
 from docstokg.errors import Misconfigured
 
 _BLOCK = re.compile(r"-----BEGIN ([A-Z ]+)-----.+?-----END \1-----", re.DOTALL)
@@ -47,18 +47,18 @@ class ReceiptKeys:
         return cls(Ed25519PrivateKey.generate())
 
     @classmethod
-    def read(cls, text: str, where: str) -> Self:
+    def read(cls, text: str, source: str) -> Self:
         """Read PEM blocks or a key set; raise `Misconfigured`, without the text, if invalid."""
         try:
             if text.lstrip().startswith("{"):
                 rows = json.loads(text)["keys"]
                 return cls(None, [Ed25519PublicKey.from_public_bytes(_raw(row)) for row in rows])
-            blocks = [(one[1], one[0].encode()) for one in _BLOCK.finditer(text)]
+            blocks = [(block[1], block[0].encode()) for block in _BLOCK.finditer(text)]
             private = [load_pem_private_key(b, None) for kind, b in blocks if "PRIVATE" in kind]
             public = [load_pem_public_key(b) for kind, b in blocks if "PUBLIC" in kind]
             if len(private) > 1 or not (
-                all(isinstance(one, Ed25519PrivateKey) for one in private)
-                and all(isinstance(one, Ed25519PublicKey) for one in public)
+                all(isinstance(key, Ed25519PrivateKey) for key in private)
+                and all(isinstance(key, Ed25519PublicKey) for key in public)
             ):
                 raise ValueError("another kind or number of keys")
             return cls(next(iter(private), None), public)  # type: ignore[arg-type]
@@ -67,44 +67,59 @@ class ReceiptKeys:
             *(UnsupportedAlgorithm, ValueError),
         ):
             raise Misconfigured(
-                f"{where}: no Ed25519 key; `docstokg receipt-key FILE` makes one"
+                f"{source}: no Ed25519 key; `docstokg receipt-key FILE` makes one"
             ) from None
 
     @classmethod
-    def signing(cls, text: str, where: str) -> Self:
+    def signing(cls, text: str, source: str) -> Self:
         """Read a private key, and public ones; raise `Misconfigured` without a private one."""
-        keys = cls.read(text, where)
+        keys = cls.read(text, source)
         if keys._private is None:
-            raise Misconfigured(f"{where}: no private key; `docstokg receipt-key FILE` makes one")
+            raise Misconfigured(f"{source}: no private key; `docstokg receipt-key FILE` makes one")
         return keys
 
-    def sign(self, data: bytes) -> str:
-        """Return the signature in base64; raise AssertionError without a private key."""
-        assert self._private is not None
-        return base64.b64encode(self._private.sign(data)).decode()
+    def sign(self, body: dict[str, Any]) -> str:
+        """Return the signature of a response in base64.
 
-    def is_signed(self, key_id: str, data: bytes, signature: str) -> bool:
-        """Return whether key `key_id` made this signature, in canonical base64.
-
-        KeyError if unknown.
+        Raise AssertionError without a private key, ValueError as `signed_part`.
         """
+        assert self._private is not None
+        return base64.b64encode(self._private.sign(signed_part(body))).decode()
+
+    def is_signed(self, key_id: str, body: dict[str, Any], signature: str) -> bool:
+        """Return whether key `key_id` made this signature of a response, in canonical base64.
+
+        Raise KeyError for an unknown key, ValueError as `signed_part`.
+        """
+        signed = signed_part(body)
         try:
             raw = base64.b64decode(signature, validate=True)
-            self.public[key_id].verify(raw, data)
+            self.public[key_id].verify(raw, signed)
         except (InvalidSignature, ValueError):
             return False
         return base64.b64encode(raw).decode() == signature
 
     def key_set(self) -> dict[str, Any]:
         """Return the public keys as a JSON Web Key Set."""
-        more = {"alg": "EdDSA", "use": "sig"}
-        return {"keys": [{**_jwk(key), "kid": name, **more} for name, key in self.public.items()]}
+        use = {"alg": "EdDSA", "use": "sig"}
+        return {"keys": [{**_jwk(key), "kid": name, **use} for name, key in self.public.items()]}
 
     def private_pem(self) -> str:
         """Return the signing key as PEM, not encrypted."""
         assert self._private is not None
         form = (Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
         return self._private.private_bytes(*form).decode()
+
+
+def signed_part(body: dict[str, Any]) -> bytes:
+    """Return the canonical JSON of a response without `diagnostics` and the receipt's signature.
+
+    Raise KeyError (null: AttributeError) without a receipt, ValueError for values without canonical
+    JSON: NaN, infinity, whole numbers of 2**53 or more, lone surrogates.
+    """
+    receipt = {name: value for name, value in body["receipt"].items() if name != "signature"}
+    covered = {name: value for name, value in body.items() if name != "diagnostics"}
+    return rfc8785.dumps({**covered, "receipt": receipt})
 
 
 def _is_weak(key: Ed25519PublicKey) -> bool:
@@ -130,5 +145,5 @@ def _raw(row: dict[str, str]) -> bytes:
 
 
 def _thumbprint(key: Ed25519PublicKey) -> str:
-    digest = hashlib.sha256(canonical_json(_jwk(key))).digest()
+    digest = hashlib.sha256(rfc8785.dumps(_jwk(key))).digest()
     return base64.urlsafe_b64encode(digest).decode().rstrip("=")

@@ -14,23 +14,16 @@ MIN_RESPONSE_TOKENS = 100
 DEFAULT_RESPONSE_TOKENS = 2000
 
 
-class Paging(StrictContract):
-    """Page size and cursor of a tool call."""
+class ResultOptions(StrictContract):
+    """Size and form of a tool's result."""
 
     max_response_tokens: Annotated[
         int | None,
         Field(
             ge=MIN_RESPONSE_TOKENS,
-            description="maximum tokens; null: no limit",
+            description="maximum tokens of the result; null: no limit",
         ),
     ] = DEFAULT_RESPONSE_TOKENS
-    response_cursor: Annotated[
-        str | None,
-        Field(
-            max_length=128,
-            description="`next_cursor` of the previous page",
-        ),
-    ] = None
     numbers: bool = Field(
         False,
         description="true: with scores, offsets and hashes",
@@ -43,14 +36,13 @@ class FetchRequest(StrictContract):
     id: str = Field(min_length=1, max_length=128, description="`id` of a result of search")
 
 
-class Page(TypedDict):
-    """Parts of every page; `next_cursor`: `response_cursor` of the next page."""
+class ToolResult(TypedDict):
+    """Part of every result; `more`: number of passages or other elements left out."""
 
-    truncated: bool
-    next_cursor: str | None
+    more: int
 
 
-class SearchResult(Page):
+class SearchResult(ToolResult):
     """Result of search_documentation."""
 
     citations: list[Json]
@@ -59,20 +51,16 @@ class SearchResult(Page):
 
 
 class AnswerResult(SearchResult):
-    """Result of answer_with_citations; `proof`: where the sentences stand, in words.
-
-    `more`: number of passages that are not shown.
-    """
+    """Result of answer_with_citations; `proof`: where the sentences stand, in words."""
 
     answer: str
     confidence_level: str
     grounded: bool | None
     proof: str
     doubtful: list[Json]
-    more: int
 
 
-class CheckResult(Page):
+class CheckResult(ToolResult):
     """Result of check_grounding; `issues`: contradictions to the ontology."""
 
     grounded: bool | None
@@ -80,7 +68,7 @@ class CheckResult(Page):
     issues: list[Json]
 
 
-class WalkResult(Page):
+class WalkResult(ToolResult):
     """Result of traverse_relationships; `cursor`: of the next part of the walk."""
 
     nodes: list[Json]
@@ -88,20 +76,20 @@ class WalkResult(Page):
     cursor: str | None
 
 
-class DocumentsResult(Page):
+class DocumentsResult(ToolResult):
     """Result of list_documents; `cursor`: of the next documents."""
 
     documents: list[Json]
     cursor: str | None
 
 
-class NamespacesResult(Page):
+class NamespacesResult(ToolResult):
     """Result of list_namespaces."""
 
     namespaces: list[Json]
 
 
-class PassageResult(Page):
+class PassageResult(ToolResult):
     """Result of read_passage; `lit`: range of `text` to highlight."""
 
     before: str
@@ -113,13 +101,13 @@ class PassageResult(Page):
     lit: tuple[int, int] | None
 
 
-class FoundResult(Page):
+class FoundResult(ToolResult):
     """Result of search."""
 
     results: list[Json]
 
 
-class FetchResult(Page):
+class FetchResult(ToolResult):
     """Result of fetch."""
 
     id: str
@@ -129,34 +117,36 @@ class FetchResult(Page):
     metadata: Json
 
 
-def input_schema(request: type[BaseModel], shown: Sequence[str]) -> Json:
-    """Return the JSON schema of a tool's arguments: the `shown` fields of the route's request.
+def input_schema(request: type[BaseModel], names: Sequence[str]) -> Json:
+    """Return the JSON schema of a tool's arguments: the named fields of the route's request.
 
     Tools accept the other fields too. Raise KeyError for an unknown one.
     """
     whole = _schema(request)
-    fields = {name: whole["properties"][name] for name in shown}
-    required = [name for name in whole.get("required", ()) if name in shown]
+    fields = {name: whole["properties"][name] for name in names}
+    required = [name for name in whole.get("required", ()) if name in names]
     schema = {"type": "object", "properties": fields, "required": required}
     return _plain(schema, whole.get("$defs", {}))
 
 
-def output_schema(result: type[Page]) -> Json:
-    """Return the JSON schema of a tool's pages: the type of each part.
+def output_schema(result: type[ToolResult]) -> Json:
+    """Return the JSON schema of a tool's result: the type of each part.
 
-    Only the parts of `Page` are required, because any other part can be on another page.
+    Only `more` is required: empty parts are omitted.
     """
     parts = TypeAdapter(result).json_schema()["properties"]
-    shown = {name: _part(schema) for name, schema in parts.items()}
-    return {"type": "object", "properties": shown, "required": list(Page.__annotations__)}
+    properties = {name: _part(schema) for name, schema in parts.items()}
+    required = list(ToolResult.__annotations__)
+    return {"type": "object", "properties": properties, "required": required}
 
 
 def _part(schema: Json) -> Json:
-    meant = _resolved(schema, {})
-    made = {"type": [meant["type"], "null"] if _accepts_null(schema) else meant["type"]}
-    if "items" in meant:
-        made["items"] = {"type": meant["items"]["type"]}
-    return made
+    resolved = _resolved(schema, {})
+    kind = resolved["type"]
+    part = {"type": [kind, "null"] if _accepts_null(schema) else kind}
+    if "items" in resolved:
+        part["items"] = {"type": resolved["items"]["type"]}
+    return part
 
 
 # Keywords that published arguments lack: the route checks them and names what is wrong.
@@ -170,28 +160,28 @@ _UNUSED = frozenset(
 
 def _plain(schema: Json, definitions: Json) -> Json:
     """Return a schema without references and null alternatives, which some clients cannot read."""
-    made: Json = {}
+    plain: Json = {}
     for key, value in _resolved(schema, definitions).items():
         if key == "properties":
-            made[key] = {name: _plain(one, definitions) for name, one in value.items()}
+            plain[key] = {name: _plain(field, definitions) for name, field in value.items()}
         elif key == "items":
-            item = _plain(value, definitions)
-            made[key] = {name: part for name, part in item.items() if name != "description"}
+            element = _plain(value, definitions)
+            plain[key] = {name: part for name, part in element.items() if name != "description"}
         elif key not in _UNUSED and not (key == "default" and value in (None, "", [], {})):
-            made[key] = value
-    return made
+            plain[key] = value
+    return plain
 
 
 def _resolved(schema: Json, definitions: Json) -> Json:
-    rest = {key: value for key, value in schema.items() if key not in ("$ref", "anyOf")}
+    keywords = {key: value for key, value in schema.items() if key not in ("$ref", "anyOf")}
     if "$ref" in schema:
         target = definitions[schema["$ref"].rpartition("/")[2]]
-        rest.pop("default", None)
-        return _resolved({**target, **rest}, definitions)
-    choices = [one for one in schema.get("anyOf", ()) if one.get("type") != "null"]
+        keywords.pop("default", None)
+        return _resolved({**target, **keywords}, definitions)
+    choices = [choice for choice in schema.get("anyOf", ()) if choice.get("type") != "null"]
     if len(choices) == 1:
-        return _resolved({**choices[0], **rest}, definitions)
-    return {**rest, **({"anyOf": choices} if choices else {})}
+        return _resolved({**choices[0], **keywords}, definitions)
+    return {**keywords, **({"anyOf": choices} if choices else {})}
 
 
 def lenient(value: Any, model: type[BaseModel]) -> Any:
@@ -210,19 +200,19 @@ def _schema(model: type[BaseModel]) -> Json:
 
 
 def _lenient(value: Any, schema: Json, definitions: Json) -> Any:
-    meant = _resolved(schema, definitions)
-    kind = meant.get("type")
+    resolved = _resolved(schema, definitions)
+    kind = resolved.get("type")
     if isinstance(value, dict):
-        fields = meant.get("properties", {})
+        fields = resolved.get("properties", {})
         return {
-            name: _lenient(one, fields.get(name, {}), definitions)
-            for name, one in value.items()
-            if one is not None
+            name: _lenient(argument, fields.get(name, {}), definitions)
+            for name, argument in value.items()
+            if argument is not None
             or "default" not in fields.get(name, {})
             or _accepts_null(fields[name])
         }
-    if isinstance(value, list) and "items" in meant:
-        return [_lenient(one, meant["items"], definitions) for one in value]
+    if isinstance(value, list) and "items" in resolved:
+        return [_lenient(element, resolved["items"], definitions) for element in value]
     if isinstance(value, str) and kind in ("integer", "number"):
         with suppress(ValueError):
             return int(value) if kind == "integer" else float(value)
@@ -230,4 +220,4 @@ def _lenient(value: Any, schema: Json, definitions: Json) -> Any:
 
 
 def _accepts_null(schema: Json) -> bool:
-    return any(one.get("type") == "null" for one in schema.get("anyOf", ()))
+    return any(choice.get("type") == "null" for choice in schema.get("anyOf", ()))

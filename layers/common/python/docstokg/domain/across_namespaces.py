@@ -3,34 +3,47 @@
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
+from inspect import signature
 from itertools import chain
 from operator import attrgetter, itemgetter
 from typing import Any, cast
 
 from docstokg.contracts.graph import GraphSlice, SliceEntity
+from docstokg.contracts.records import Scope
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult, Hydrated
 
+# Parameters of a method that `across` sets per namespace, or that `join` does not get.
+_SHARED = frozenset(("self", "scope", "timeout_s"))
 
-def across[Method: Callable[..., Any]](join: Callable[..., Any]) -> Callable[[Method], Method]:
-    """Run a port method per namespace of its scope, in order; return `join(results, *arguments)`.
 
-    The method's last arguments are a scope and a timeout in seconds for all namespaces; `join` gets
-    the others. One namespace is not joined. An error in one fails the call.
+def across[**Arguments, Answer](
+    join: Callable[..., Answer],
+) -> Callable[[Callable[Arguments, Answer]], Callable[Arguments, Answer]]:
+    """Run a port method per namespace of its scope, in order; return `join(answers, *arguments)`.
+
+    The method has the parameters `scope` and `timeout_s` (seconds for all namespaces); `join` gets
+    its other arguments. One namespace is not joined. An error in one fails the call.
     """
 
-    def decorated(method: Method) -> Method:
-        @wraps(method)
-        def asked(self: object, *args: Any) -> Any:
-            *what, scope, timeout_s = args
-            if not scope.others:
-                return method(self, *args)
-            until = time.monotonic() + timeout_s
-            answers = [
-                method(self, *what, one, max(0.0, until - time.monotonic())) for one in scope.each()
-            ]
-            return join(answers, *what)
+    def decorated(method: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
+        parameters, call = signature(method), cast(Callable[..., Answer], method)
 
-        return cast(Method, asked)
+        @wraps(method)
+        def joined(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Answer:
+            bound = parameters.bind(*args, **kwargs)
+            values = bound.arguments
+            scope: Scope = values["scope"]
+            if not scope.others:
+                return method(*args, **kwargs)
+            ends = time.monotonic() + values["timeout_s"]
+            answers = []
+            for part in scope.each():
+                values |= {"scope": part, "timeout_s": max(0.0, ends - time.monotonic())}
+                answers.append(call(*bound.args, **bound.kwargs))
+            others = [value for name, value in values.items() if name not in _SHARED]
+            return join(answers, *others)
+
+        return joined
 
     return decorated
 
@@ -71,8 +84,8 @@ def mappings(answers: Sequence[dict[str, Any]], *_: object) -> dict[str, Any]:
 
 
 def _all[Item](parts: Iterable[Iterable[Item]], key: Callable[[Item], Any]) -> tuple[Item, ...]:
-    found = {key(item): item for item in chain(*parts)}
-    return tuple(found[name] for name in sorted(found))
+    by_key = {key(item): item for item in chain(*parts)}
+    return tuple(by_key[name] for name in sorted(by_key))
 
 
 def entities(answers: Sequence[Sequence[SliceEntity]], *_: object) -> tuple[SliceEntity, ...]:

@@ -1,11 +1,8 @@
-"""Base64url and signed cursors."""
+"""Base64url."""
 
 import base64
-import hmac
 
-from docstokg.errors import InvalidCursor
-
-TAG_BYTES = 15
+_TEXT = ("utf-8", "surrogatepass")
 
 
 def encode(content: bytes) -> str:
@@ -18,22 +15,11 @@ def decode(text: str) -> bytes:
     return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
 
 
-def sealed(content: bytes, request: bytes, key: bytes) -> str:
-    """Return a cursor signed with `key` and bound to one request."""
-    return encode(_tag(content, request, key) + content)
+def cursor_after(name: str) -> str:
+    """Return the cursor of a list that continues after a name; also for lone surrogates."""
+    return encode(name.encode(*_TEXT))
 
 
-def unsealed(cursor: str, request: bytes, key: bytes) -> bytes:
-    """Return the content of a cursor from `sealed`; raise `InvalidCursor` for any other cursor."""
-    try:
-        whole = decode(cursor)
-    except ValueError as broken:
-        raise InvalidCursor("this is no cursor of this service") from broken
-    tag, content = whole[:TAG_BYTES], whole[TAG_BYTES:]
-    if not hmac.compare_digest(tag, _tag(content, request, key)):
-        raise InvalidCursor("the cursor is not this service's, or belongs to another request")
-    return content
-
-
-def _tag(content: bytes, request: bytes, key: bytes) -> bytes:
-    return hmac.digest(key, request + b"\0" + content, "sha256")[:TAG_BYTES]
+def name_before(cursor: str) -> str:
+    """Return the name of `cursor_after`; raise ValueError for another text."""
+    return decode(cursor).decode(*_TEXT)

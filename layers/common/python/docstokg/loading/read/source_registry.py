@@ -105,7 +105,8 @@ class SourceRegistry:
     def note(self, file: SourceFile, document: RawDocument, staging: Staging) -> None:
         """Stage the register record of a document."""
         root, stored = self.root(file.root), self.stored.get(document.doc_id)
-        if root and stored and not document.named and stored.sha256 == document.digest:
+        is_from_folder = root and file.posted is None and not document.named
+        if is_from_folder and stored and stored.sha256 == document.digest:
             self._same[root, stored.root] += 1
         record = DocumentRecord(
             namespace=self._namespace,

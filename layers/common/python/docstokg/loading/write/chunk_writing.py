@@ -1,7 +1,7 @@
 """Writing of chunks and mentions."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from functools import partial
 from itertools import groupby
@@ -32,7 +32,7 @@ class _Batch(NamedTuple):
     chunks: list[RawChunk]
     fresh: list[tuple[RawChunk, str]]
     changes: dict[str, DocumentChange]
-    recorded: dict[str, Encoding]
+    recorded: Mapping[str, Encoding] = {}
 
 
 def write_chunks(linking: Linking, shard: str | None = None) -> None:
@@ -42,7 +42,11 @@ def write_chunks(linking: Linking, shard: str | None = None) -> None:
     only the documents that begin in it.
     """
     context = linking.context
-    batches = _batches(context, shard)
+    recorded = context.staging.encodings
+    batches = (
+        batch._replace(recorded=recorded(chunk.id for chunk, _ in batch.fresh))
+        for batch in _batches(context, shard)
+    )
     with (
         ThreadPoolExecutor(1) as pool,
         context.progress.stage("chunks", context.staging.count("chunk")) as advance,
@@ -67,14 +71,14 @@ def prefetched[Key, Value](
 
 
 def _batches(context: Context, shard: str | None) -> Iterator[_Batch]:
-    batch = _Batch([], [], {}, {})
+    batch = _Batch([], [], {})
     for doc_id, parts in groupby(context.staging.documents_chunks(shard), key=lambda part: part[0]):
         stored = context.earlier is None or doc_id in context.earlier
         for chunks in [[c for _, part in parts for c in part]] if stored else (p for _, p in parts):
             _compare(context, doc_id if stored else None, chunks, batch)
             if len(batch.chunks) >= CHUNK_BATCH:
                 yield batch
-                batch = _Batch([], [], {}, {})
+                batch = _Batch([], [], {})
     if batch.chunks:
         yield batch
 
@@ -97,7 +101,6 @@ def _compare(
                 outdated.append(uuid)
     batch.chunks.extend(chunks)
     batch.fresh.extend(fresh)
-    batch.recorded.update(context.staging.encodings(chunk.id for chunk, _ in fresh))
     if doc_id is None:
         return
     before = set(writer.doc_uuids(namespace, doc_id))
