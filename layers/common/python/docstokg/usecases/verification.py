@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 from docstokg.contracts.language_models import ModelAccess
-from docstokg.contracts.response import CheckedBy, Problem
+from docstokg.contracts.response import CheckedBy, CheckProblem
 from docstokg.domain.answer.observations import MISSING, observations
 from docstokg.domain.answer.prompt import defused
 from docstokg.domain.answer.quotation import find_quotation
@@ -50,7 +50,7 @@ class Verification(NamedTuple):
 
     decisions: tuple[Decision | None, ...]
     took_ms: float
-    problem: Problem | None = None
+    problem: CheckProblem | None = None
 
 
 class Asking(NamedTuple):
@@ -104,7 +104,7 @@ def verify(
     decisions: list[Decision | None] = [None] * len(claims)
     batch = tuple(pairs.values())
     rest_s = timeout_s - (time.perf_counter() - started)
-    problems: list[Problem] = []
+    problems: list[CheckProblem] = []
 
     def opinions_of() -> Sequence[Opinion | None]:
         try:
@@ -128,7 +128,7 @@ def verify(
     return Verification(tuple(decisions), took_ms, problems[0] if problems else None)
 
 
-def _problem(error: DocsToKGError) -> Problem:
+def _problem(error: DocsToKGError) -> CheckProblem:
     if isinstance(error, Timeout):
         return "late"
     return "unreadable" if isinstance(error, WrongAnswer) else "refused"
