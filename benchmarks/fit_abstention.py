@@ -24,6 +24,7 @@ import numpy as np
 
 from docstokg.contracts.records import Scope
 from docstokg.contracts.retrieval import ChannelQuery
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.text import snippets
 from docstokg.domain.vectors import matrix, unpack
 from docstokg.settings import Settings
@@ -62,9 +63,9 @@ def values(wiring: Wiring, namespace: str, rows: Sequence[Row], near: bool) -> V
             ChannelQuery(channel="dense", size=LOOKED_AT, vector=vector),
             ChannelQuery(channel="bm25", size=LOOKED_AT, text=row["question"]),
         ]
-        results = index.search(queries, scope, 60)
+        results = index.search(queries, scope, Deadline.after(60))
         uuids = {hit.uuid for result in results for hit in result.hits}
-        chunks = index.get(sorted(uuids), scope, 60).chunks
+        chunks = index.get(sorted(uuids), scope, Deadline.after(60)).chunks
         stems = snippets.question_stems(row["question"])
         lists = [
             [chunks[hit.uuid] for hit in result.hits if not near or not _answers(row, chunks, hit)]

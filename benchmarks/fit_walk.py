@@ -20,6 +20,7 @@ from pathlib import Path
 from benchmarks.loaded_sets import WRITTEN, LoadedSet
 from docstokg.contracts.records import Scope
 from docstokg.contracts.state import Plan, Retrieval
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.graph.slice_graph import LINKS, WEIGHTS, Links, Weights
 from docstokg.observability import Telemetry
 from docstokg.usecases.run import Run
@@ -122,7 +123,9 @@ def case_of(
     run = Run.of(state, wiring.telemetry)
     explored, ranking = explore(run, retrieval, graph=wiring.knowledge_graph())
     gold, index = set(question.gold), wiring.search_index()
-    hydrated = index.get(retrieval.selected, Scope(namespace=namespace), TIME_S).chunks
+    hydrated = index.get(
+        retrieval.selected, Scope(namespace=namespace), Deadline.after(TIME_S)
+    ).chunks
     document = {item.uuid: item.doc_id for item in explored.part.chunks}
     document |= {uuid: chunk.doc_id for uuid, chunk in hydrated.items()}
     off = worth(retrieval.selected, document, gold)

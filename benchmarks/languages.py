@@ -28,6 +28,7 @@ from typing import Any
 from benchmarks.confidence import area
 from docstokg.contracts.records import Scope
 from docstokg.contracts.retrieval import ChannelQuery
+from docstokg.domain.deadline import Deadline
 from docstokg.loading.context import NullProgress
 from docstokg.loading.pipeline import LoadOptions, load
 from docstokg.loading.read.rejects import RejectLog
@@ -167,12 +168,14 @@ def questions(file: Path) -> list[Question]:
 def alone(wiring: Wiring, namespace: str, text: str) -> dict[str, list[str]]:
     """Ask the index by words, and by vectors."""
     index, scope = wiring.search_index(), Scope(namespace=namespace)
-    encoder = encoder_of(wiring.embedder(), index.info(9.0).model_of(namespace))
+    encoder = encoder_of(wiring.embedder(), index.info(Deadline.after(9.0)).model_of(namespace))
     vector = encoder.embed([text], None)[0] if encoder else None
     words = ChannelQuery(channel="bm25", size=5, text=text)
     asked = (words, ChannelQuery(channel="dense", size=5, vector=vector))
-    found = index.search(asked, scope, 9.0)
-    chunks = index.get([hit.uuid for one in found for hit in one.hits], scope, 9.0).chunks
+    found = index.search(asked, scope, Deadline.after(9.0))
+    chunks = index.get(
+        [hit.uuid for one in found for hit in one.hits], scope, Deadline.after(9.0)
+    ).chunks
     return {one.channel: [chunks[hit.uuid].doc_id for hit in one.hits] for one in found}
 
 

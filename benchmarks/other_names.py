@@ -23,6 +23,7 @@ from typing import Any
 from docstokg.contracts.records import Scope
 from docstokg.contracts.request import DEFAULT_NAMESPACE
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.text.words import fold
 from docstokg.observability import Telemetry
 from docstokg.ports import SearchIndex
@@ -52,12 +53,12 @@ class IndexWithoutNames:
         return getattr(self._index, name)
 
     def search(
-        self, queries: Sequence[ChannelQuery], scope: Scope, timeout_s: float
+        self, queries: Sequence[ChannelQuery], scope: Scope, deadline: Deadline
     ) -> tuple[ChannelResult, ...]:
         """Search the queries; count those for other names."""
         of_names = any(query.names for query in queries)
         self.expanded += not of_names and not self.hidden
-        results = self._index.search(queries, scope, timeout_s)
+        results = self._index.search(queries, scope, deadline)
         return tuple(
             result.model_copy(update={"facts": ()}) if query.names and self.hidden else result
             for query, result in zip(queries, results, strict=True)

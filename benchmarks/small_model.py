@@ -25,6 +25,7 @@ from typing import Any
 
 from docstokg.contracts.state import Block, Plan
 from docstokg.domain.answer import extractive, notices, prompt
+from docstokg.domain.deadline import Deadline
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.usecases.check_answer import check_answer
@@ -119,7 +120,7 @@ def _answer(wiring: Wiring, row: Row, model: str, arm: str) -> Row:
                 model=model,
                 temperature=0.0,
                 max_tokens=TOKENS,
-                timeout_s=DAY_S,
+                deadline=Deadline.after(DAY_S),
             )
             .text
         )

@@ -6,6 +6,7 @@ from typing import Any
 from docstokg.contracts.records import Scope
 from docstokg.contracts.response import BudgetLimits
 from docstokg.contracts.state import ExpansionPlan, Plan, RetrievalPlan
+from docstokg.domain.deadline import Deadline
 from docstokg.observability import Telemetry
 from docstokg.usecases.run import Call
 
@@ -17,7 +18,7 @@ def logging(log: list[str] | None = None) -> Telemetry:
 
 def call(log: list[str] | None = None, **given: Any) -> Call:
     """Return a call without a deadline in the namespace `default`, unless they are given."""
-    usual = {"request_id": "r", "deadline_ms": math.inf, "scope": Scope(namespace="default")}
+    usual = {"request_id": "r", "deadline": Deadline(math.inf), "scope": Scope(namespace="default")}
     return Call(**{**usual, **given}, telemetry=logging(log))
 
 
@@ -33,3 +34,8 @@ def plan(query: str = "What is it?", **given: Any) -> Plan:
         "budget_limits": limits,
     }
     return Plan.model_validate({**usual, "query": query, **given})
+
+
+def soon() -> Deadline:
+    """Return a deadline that a working store meets on a busy machine."""
+    return Deadline.after(30.0)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.vectors import pack
 
 DIMENSION = 64
@@ -16,7 +17,7 @@ class WordVectors:
     model = "words"
     dimension = DIMENSION
 
-    def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
+    def embed(self, texts: Sequence[str], deadline: Deadline | None) -> tuple[bytes, ...]:
         found = []
         for text in texts:
             vector = np.zeros(DIMENSION, dtype=np.float32)

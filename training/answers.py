@@ -20,7 +20,7 @@ of the fit. Raises `Leak` for overlap with a test set (`--kept`).
 import argparse
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,6 +32,7 @@ from docstokg.contracts.state import Block
 from docstokg.domain.answer import extractive
 from docstokg.domain.answer.reader_features import Candidate, candidates
 from docstokg.domain.answer.two_hops import Pair, pairs
+from docstokg.domain.deadline import Deadline
 from docstokg_local.evaluation.answers import f1, held, is_right, words
 from docstokg_local.evaluation.calibration import roc_area, roc_area_error
 from training.leaks import kept_texts, refuse_shared
@@ -117,7 +118,8 @@ def labelled(row: Mapping[str, Any], found: list[Candidate], *, without_gold: bo
 @cache
 def reader() -> extractive.Reader:
     """Return the installed reader."""
-    return partial(OnnxReader().logits, timeout_s=60.0)
+    logits = OnnxReader().logits
+    return lambda question, texts: logits(question, texts, Deadline.after(60.0))
 
 
 def _worth(row: Mapping[str, Any], texts: Sequence[str]) -> Floats:

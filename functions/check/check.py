@@ -21,6 +21,7 @@ from docstokg.contracts.state import Block
 from docstokg.domain import time_budget
 from docstokg.domain.answer.citations import find_markers
 from docstokg.domain.answer.statements import statements
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import DocsToKGError, Timeout
 from docstokg.ports import Embedder, SearchIndex, Verifier, embed_questions, encoder_of
 from docstokg.usecases.check_answer import ground_sentences, ground_text
@@ -36,7 +37,7 @@ LOST: dict[Channel, DegradedReason] = {"bm25": "bm25_unavailable", "dense": "den
 
 
 # Compares a draft with the subject domain, in a scope, within some seconds.
-CheckConsistency = Callable[[str, Scope, float], Consistency]
+CheckConsistency = Callable[[str, Scope, Deadline], Consistency]
 # The report, its source passages, and cited passages that cannot be read.
 Checked = tuple[Grounding, tuple[Source, ...], tuple[str, ...]]
 
@@ -47,7 +48,7 @@ def check(  # noqa: PLR0913 - each dependency is given by name
     begin: Begin,
     index: SearchIndex,
     embedder: Embedder | None,
-    compare: Callable[[Call, float], Comparison],
+    compare: Callable[[Call, Deadline], Comparison],
     verifier: Verifier | None = None,
     check_consistency: CheckConsistency | None,
 ) -> Reply:
@@ -104,8 +105,8 @@ def _consistency(call: Call, text: str, check: CheckConsistency | None) -> Consi
     if check is None:
         call.warnings.append("The knowledge graph is switched off: consistency was not checked.")
         return Consistency(ok=True)
-    time_s = call.left_s(*time_budget.CHECK_GRAPH)
-    report = call.attempt("consistency", lambda: check(text, call.scope, time_s), graph_reason)
+    deadline = call.deadline.limit(*time_budget.CHECK_GRAPH)
+    report = call.attempt("consistency", lambda: check(text, call.scope, deadline), graph_reason)
     return report if report is not None else Consistency(ok=True)
 
 
@@ -115,7 +116,7 @@ class _Draft:
     _request: CheckRequest
     _index: SearchIndex
     _embedder: Embedder | None
-    _compare: Callable[[Call, float], Comparison]
+    _compare: Callable[[Call, Deadline], Comparison]
     _verifier: Asking | None
 
     def grounded(self) -> Checked:
@@ -145,7 +146,7 @@ class _Draft:
                 uuids = dict.fromkeys(one.uuid for one in request.citations)
                 missing = tuple(uuid for uuid in uuids if uuid not in chunks)
         with call.timed("grounding"):
-            compare = self._compare(call, call.left_s(*time_budget.CHECK_VECTORS))
+            compare = self._compare(call, call.deadline.limit(*time_budget.CHECK_VECTORS))
             if per_sentence or (request.citations is None and request.sources is None):
                 grounding = ground_sentences(request.text, per_sentence, compare, self._verifier)
                 found = {block.rank: block for own in per_sentence for block in own}
@@ -159,14 +160,11 @@ class _Draft:
         claims = [one.claim for one in statements(self._request.text) if one.factual]
         return claims[:MOST_SENTENCES]
 
-    def _left_s(self) -> float:
-        return self._call.left_s(time_budget.CHECK_S)
-
     def _read(self, uuids: Iterable[str]) -> Mapping[str, StoredChunk]:
         wanted = list(dict.fromkeys(uuids))
         if not wanted:
             return {}
-        hydrated = self._index.get(wanted, self._call.scope, self._left_s())
+        hydrated = self._index.get(wanted, self._call.scope, self._call.deadline)
         if hydrated.failed:
             self._call.mark_degraded("hydration_incomplete")
         return hydrated.chunks
@@ -191,10 +189,10 @@ class _Draft:
             queries = [ChannelQuery(channel="bm25", size=size, text=text)]
             if vectors is not None:
                 queries.append(ChannelQuery(channel="dense", size=size, vector=vectors[place]))
-            if (left_s := self._left_s()) <= 0:
+            if self._call.deadline.is_over():
                 raise Timeout("no time was left to look for sources")
             hits: dict[str, None] = {}
-            for result in self._index.search(queries, self._call.scope, left_s):
+            for result in self._index.search(queries, self._call.scope, self._call.deadline):
                 if result.failure is not None:
                     self._call.mark_degraded(LOST.get(result.channel, "retrieval_unavailable"))
                 hits.update(dict.fromkeys(hit.uuid for hit in result.hits))
@@ -205,7 +203,7 @@ class _Draft:
         call, embedder = self._call, self._embedder
         if embedder is None or not texts:
             return None
-        info = self._index.info(self._left_s())
+        info = self._index.info(self._call.deadline)
         call.warnings += info.warnings_of(call.scope.namespaces)
         stored = info.model_of(call.scope.namespace)
         encoder = encoder_of(embedder, stored) if stored is not None else None
@@ -214,9 +212,9 @@ class _Draft:
                 other = f"the index was embedded by {stored}, not by {embedder.model}"
                 call.skip("embed", "embedding_unavailable", other)
             return None
-        time_s = call.left_s(2 * time_budget.CHECK_VECTORS.cap_s)
+        deadline = call.deadline.limit(2 * time_budget.CHECK_VECTORS.cap_s)
         return call.attempt(
-            "embed", lambda: embed_questions(encoder, texts, time_s), "embedding_unavailable"
+            "embed", lambda: embed_questions(encoder, texts, deadline), "embedding_unavailable"
         )
 
 

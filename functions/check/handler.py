@@ -5,6 +5,7 @@ from docstokg.contracts.check import Consistency
 from docstokg.contracts.envelope import Envelope
 from docstokg.contracts.records import Scope
 from docstokg.domain import time_budget
+from docstokg.domain.deadline import Deadline
 from docstokg.entry import entry_point
 from docstokg.usecases.comparison import Comparison
 from docstokg.usecases.domains import domain_of
@@ -21,8 +22,8 @@ def build(wiring: Wiring) -> Handler:
     graph, domain = wiring.knowledge_graph(), domain_of(wiring.settings.domains)
     begin = beginning(wiring.telemetry, min(time_budget.CHECK_S, wiring.settings.max_timeout_s))
 
-    def consistency(draft: str, scope: Scope, time_s: float) -> Consistency:
-        return domain.check_consistency(draft, graph, scope, time_s)
+    def consistency(draft: str, scope: Scope, deadline: Deadline) -> Consistency:
+        return domain.check_consistency(draft, graph, scope, deadline)
 
     def handler(event: Json, context: object) -> Json:
         envelope = Envelope.model_validate(event)
@@ -31,7 +32,7 @@ def build(wiring: Wiring) -> Handler:
             begin=begin,
             index=index,
             embedder=embedder,
-            compare=lambda call, time_s: Comparison(call, embedder, time_s),
+            compare=lambda call, deadline: Comparison(call, embedder, deadline),
             verifier=verifier,
             check_consistency=consistency if wiring.current_settings().kg_enabled else None,
         )

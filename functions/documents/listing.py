@@ -15,6 +15,7 @@ from docstokg.contracts.envelope import Caller, Envelope, Reply
 from docstokg.contracts.records import IndexInfo
 from docstokg.contracts.response import FieldProblem
 from docstokg.domain import base64url, time_budget
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import DocsToKGError, NotLoaded, cause
 from docstokg.observability import Telemetry
 from docstokg.ports import DocumentRegister, JobQueue, SearchIndex, every_document
@@ -63,7 +64,7 @@ def list_namespaces(
 ) -> Reply:
     """Return a NamespaceList as a reply, also before the first load; see `states`."""
     try:
-        info = index.info(time_budget.NAMESPACE_S)
+        info = index.info(Deadline.after(time_budget.NAMESPACE_S))
     except NotLoaded:
         info = IndexInfo()
     listed = states(envelope.caller, register, info, queue, telemetry)

@@ -51,7 +51,7 @@ def read_passage(envelope: Envelope, *, begin: Begin, index: SearchIndex) -> Rep
 
 
 def _read(call: Call, uuids: Sequence[str], index: SearchIndex) -> list[StoredChunk]:
-    chunks = index.get(uuids, call.scope, call.left_s(time_budget.PASSAGE_S)).chunks
+    chunks = index.get(uuids, call.scope, call.deadline.limit(time_budget.PASSAGE_S)).chunks
     return [chunks[uuid] for uuid in uuids if uuid in chunks]
 
 

@@ -11,6 +11,7 @@ from docstokg.contracts.response import GraphGain, GraphUse, KgStats
 from docstokg.contracts.state import Expansion, FactRef, Plan, Ranked, Renaming, Retrieval, SeedRef
 from docstokg.domain import time_budget
 from docstokg.domain.answer import notices
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.graph.linking import Match
 from docstokg.domain.graph.pagerank import Vector
 from docstokg.domain.graph.slice_graph import (
@@ -61,11 +62,11 @@ MAX_SEEDS = 20
 class Exploration:
     """State of the exploration; `skipped`: the reason if there is nothing to rank.
 
-    `until_s`: end of the step in epoch seconds. `opened`: expanded nodes. `misspelt`: entity of a
+    `opened`: expanded nodes. `misspelt`: entity of a
     misspelt name.
     """
 
-    until_s: float
+    deadline: Deadline
     part: GraphSlice = field(default_factory=GraphSlice)
     hops: int = 0
     skipped: str | None = None
@@ -113,7 +114,7 @@ def explore(
 ) -> tuple[Exploration, RankedGraph | None]:
     """Fetch the slice hop by hop and rank it; the ranking is None if there is nothing to rank."""
     plan = run.plan.expansion
-    explored = Exploration(until_s=run.clock() + plan.time_s)
+    explored = Exploration(run.deadline.limit(plan.time_s, time_budget.EXPAND.reserve_s))
     explored.skipped = _first_hop(run, retrieval, graph, explored) if plan.enabled else "disabled"
     if explored.skipped is not None:
         return explored, None
@@ -129,20 +130,17 @@ def explore(
     return explored, ranking
 
 
-def _left_s(run: Run, explored: Exploration) -> float:
-    left = run.left_s(run.plan.expansion.time_s, time_budget.EXPAND.reserve_s)
-    left = min(left, explored.until_s - run.clock())
-    if left < time_budget.LEAST_CALL_S:
+def _is_late(run: Run, explored: Exploration) -> bool:
+    is_late = explored.deadline.remaining() < time_budget.LEAST_CALL_S
+    if is_late:
         run.mark_degraded("kg_timeout")
-        return 0.0
-    return left
+    return is_late
 
 
 def _first_hop(
     run: Run, retrieval: Retrieval, graph: KnowledgeGraph, explored: Exploration
 ) -> str | None:
-    seconds = _left_s(run, explored)
-    if not seconds:
+    if _is_late(run, explored):
         return "no_time"
     plan, pool = run.plan.expansion, [candidate.uuid for candidate in retrieval.pool]
     ends = [end for fact in stated(retrieval) for end in (fact.source, fact.target)]
@@ -158,19 +156,21 @@ def _first_hop(
         max_nodes=min(FIRST_HOP_NODES, plan.max_nodes or FIRST_HOP_NODES),
         direction=plan.direction,
     )
-    part = run.attempt("graph_slice", lambda: graph.slice(around, run.scope, seconds), graph_reason)
+    part = run.attempt(
+        "graph_slice", lambda: graph.slice(around, run.scope, explored.deadline), graph_reason
+    )
     if part is None:
         return "failed"
     explored.part, explored.hops = part, 1
     explored.opened.update(ends, around.chunk_uuids)
     if unknown := seeds.unknown(part):
         run.warnings.append(f"kg_expansion.seeds not in the graph: {notices.listed(unknown, 10)}")
-    _tell_unknown(run, graph, around, part, seconds)
+    _tell_unknown(run, graph, around, part, explored.deadline)
     return None if part.entities or seeds.shares(part) else "nothing_linked"
 
 
 def _tell_unknown(
-    run: Run, graph: KnowledgeGraph, around: SliceRequest, part: GraphSlice, seconds: float
+    run: Run, graph: KnowledgeGraph, around: SliceRequest, part: GraphSlice, deadline: Deadline
 ) -> None:
     plan, limits = run.plan.expansion, run.plan.graph_limits
     requested = {
@@ -186,7 +186,7 @@ def _tell_unknown(
     unbound = around.model_copy(update={"relations": None, "entity_types": None})
     if not missing:
         return
-    wider = run.attempt("graph_kinds", lambda: graph.slice(unbound, run.scope, seconds), lost=None)
+    wider = run.attempt("graph_kinds", lambda: graph.slice(unbound, run.scope, deadline), lost=None)
     for name, (values, kinds) in missing.items() if wider is not None else ():
         present = kinds(wider or part)
         run.warnings += notices.nothing_has(name, values or (), present, "this question")
@@ -207,8 +207,8 @@ def _as_misspelt(
 ) -> bool:
     taken = [(match.start, match.end) for match in explored.names]
     keys = near_keys(run.plan.query, taken, absent)
-    seconds = min(run.left_s(NEAR_S, time_budget.EXPAND.reserve_s), explored.until_s - run.clock())
-    if not keys or seconds < time_budget.LEAST_CALL_S:
+    deadline = explored.deadline.limit(NEAR_S)
+    if not keys or deadline.remaining() < time_budget.LEAST_CALL_S:
         return False
     plan = run.plan.expansion
     around = SliceRequest(
@@ -217,7 +217,7 @@ def _as_misspelt(
         relations=plan.relations,
         max_nodes=NEAR_NODES,
     )
-    near = run.attempt("graph_near", lambda: graph.slice(around, run.scope, seconds), lost=None)
+    near = run.attempt("graph_near", lambda: graph.slice(around, run.scope, deadline), lost=None)
     named = {alias.entity_id: alias for alias in near.aliases} if near is not None else {}
     if near is None or len(named) != 1:
         return False
@@ -249,8 +249,7 @@ def _next_hop(
     room = (run.plan.expansion.max_nodes or ALL_NODES) - len(part.entities) - len(part.chunks)
     if room <= 0 or not (entities or chunks):
         return False
-    seconds = _left_s(run, explored)
-    if not seconds:
+    if _is_late(run, explored):
         return False
     plan = run.plan.expansion
     around = SliceRequest(
@@ -264,7 +263,7 @@ def _next_hop(
         direction=plan.direction,
     )
     part_beyond = run.attempt(
-        "graph_widen", lambda: graph.slice(around, run.scope, seconds), graph_reason
+        "graph_widen", lambda: graph.slice(around, run.scope, explored.deadline), graph_reason
     )
     if part_beyond is None:
         return False

@@ -3,6 +3,7 @@
 from docstokg.contracts.graph import GraphSlice, SliceRequest
 from docstokg.contracts.state import Restriction
 from docstokg.domain import time_budget
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.graph.slice_graph import merge
 from docstokg.ports import KnowledgeGraph
 from docstokg.usecases.domains import SubjectDomain
@@ -29,12 +30,13 @@ def restrict(run: Run, *, graph: KnowledgeGraph, domain: SubjectDomain) -> Restr
 
 
 def _around_seeds(run: Run, graph: KnowledgeGraph, domain: SubjectDomain) -> GraphSlice:
-    def left_s() -> float:
-        return run.left_s(run.plan.expansion.time_s, time_budget.EXPAND.reserve_s)
-
     plan, scope = run.plan.expansion, run.scope
+
+    def deadline() -> Deadline:
+        return run.deadline.limit(plan.time_s, time_budget.EXPAND.reserve_s)
+
     client_seeds = seeds_of(scope.namespaces, plan.seeds)
-    seeds = domain.expand_seeds(graph, client_seeds.entities, scope, left_s())
+    seeds = domain.expand_seeds(graph, client_seeds.entities, scope, deadline())
     around = SliceRequest(
         entity_types=plan.concept_types,
         relations=plan.relations,
@@ -42,14 +44,14 @@ def _around_seeds(run: Run, graph: KnowledgeGraph, domain: SubjectDomain) -> Gra
         max_nodes=plan.max_nodes or NODES,
         chunks_per_entity=CHUNKS_PER_SEED,
     )
-    part = graph.widen(seeds, around, scope, left_s())
+    part = graph.widen(seeds, around, scope, deadline())
     narrower = domain.metadata_filter(part)
     if narrower is not None:
         scope = scope.model_copy(update={"filter": {**narrower, **(scope.filter or {})}})
-        part = graph.widen(seeds, around, scope, left_s())
+        part = graph.widen(seeds, around, scope, deadline())
     for _ in range(1, (plan.max_hops or 1) if plan.two_hops else 1):
         entities = [entity.id for entity in part.entities]
-        part = merge(part, graph.widen(entities, around, scope, left_s()))
+        part = merge(part, graph.widen(entities, around, scope, deadline()))
     if client_seeds.groups and client_seeds.unknown(part):
         passages = around.model_copy(
             update={
@@ -58,7 +60,7 @@ def _around_seeds(run: Run, graph: KnowledgeGraph, domain: SubjectDomain) -> Gra
                 "chunks_per_group": CHUNKS_PER_SEED,
             }
         )
-        part = merge(graph.slice(passages, scope, left_s()), part)
+        part = merge(graph.slice(passages, scope, deadline()), part)
     return part
 
 

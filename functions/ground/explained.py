@@ -44,7 +44,7 @@ def explain(  # noqa: PLR0913 - the outputs of the steps
         return None
     uuid, plan = chunk.uuid, run.plan
     stages = [*_search_stages(run, retrieval, uuid, scores), *_graph_stages(expansion, uuid)]
-    if uuid not in index.get([uuid], run.scope, run.left_s(*time_budget.HYDRATE)).chunks:
+    if uuid not in index.get([uuid], run.scope, run.deadline.limit(*time_budget.HYDRATE)).chunks:
         stages.append(_stage("filter", False, "the filter excludes it"))
     place = next((i for i, one in enumerate(order, 1) if one.uuid == uuid), None)
     most = plan.budget_limits.max_chunks
@@ -77,10 +77,10 @@ def _expected(
     scope = run.scope.model_copy(update={"filter": None})
     names = [expect.chunk_id] if expect.chunk_id else [f"{expect.doc_id}#0", expect.doc_id or ""]
     uuids = [chunk_uuid(namespace, name) for namespace in scope.namespaces for name in names]
-    time_s = run.left_s(*time_budget.HYDRATE)
+    deadline = run.deadline.limit(*time_budget.HYDRATE)
     doc_id = expect.doc_id
     if doc_id is None:
-        named = index.get(uuids, scope, time_s).chunks
+        named = index.get(uuids, scope, deadline).chunks
         doc_id = next((chunk.doc_id for chunk in named.values()), "")
     own = scope.model_copy(update={"filter": {"doc_id": (doc_id,)}})
     asked = [
@@ -89,10 +89,10 @@ def _expected(
     if retrieval.query_vector is not None:
         vector = base64.b64decode(retrieval.query_vector)
         asked.append(ChannelQuery(channel="dense", size=LOOKED_UP, vector=vector))
-    found = [result.hits for result in index.search(asked, own, time_s)]
+    found = [result.hits for result in index.search(asked, own, deadline)]
     if expect.chunk_id is None:
         uuids = [hit.uuid for hits in reversed(found) for hit in hits] + uuids
-    chunks = index.get(uuids, scope, time_s).chunks
+    chunks = index.get(uuids, scope, deadline).chunks
     places = {candidate.uuid: place for place, candidate in enumerate(retrieval.pool)}
     best = min(
         chunks, key=lambda uuid: (places.get(uuid, len(places)), uuids.index(uuid)), default=""

@@ -200,12 +200,12 @@ def _placed(
 def _hydrate(run: Run, ranking: Sequence[Ranked], index: SearchIndex) -> Hydrated:
     if not ranking:
         return Hydrated()
-    time_s = run.left_s(*time_budget.HYDRATE)
-    if time_s <= 0:
+    deadline = run.deadline.limit(*time_budget.HYDRATE)
+    if deadline.is_over():
         raise _lost(run, "No time was left to read the passages.")
     try:
         with run.telemetry.span("hydrate", request_id=run.request_id):
-            hydrated = index.get([ranked.uuid for ranked in ranking], run.scope, time_s)
+            hydrated = index.get([ranked.uuid for ranked in ranking], run.scope, deadline)
     except DocsToKGError as error:
         run.log("hydrate", error)
         raise _lost(run, f"The passages could not be read: {error}") from error
@@ -219,7 +219,7 @@ def _hydrate(run: Run, ranking: Sequence[Ranked], index: SearchIndex) -> Hydrate
 
 def _lost(run: Run, why: str) -> DocsToKGError:
     cap_s, reserve_s = time_budget.HYDRATE
-    if run.left_s(cap_s, reserve_s + time_budget.LEAST_HYDRATE_S) <= 0:
+    if run.deadline.limit(cap_s, reserve_s + time_budget.LEAST_HYDRATE_S).is_over():
         return Timeout(f"{why} The deadline is over.")
     return NothingToCite(why)
 
@@ -245,7 +245,9 @@ def _reranked(
     same, texts = list(range(len(chunks))), [chunk.text for chunk in chunks]
     scores, name = None, None
     for reranker in rerankers if chunks else ():
-        rank = partial(reranker.rank, run.plan.query, texts, run.left_s(*time_budget.RERANK))
+        rank = partial(
+            reranker.rank, run.plan.query, texts, run.deadline.limit(*time_budget.RERANK)
+        )
         scores, name = run.attempt("rerank", rank, "reranker_unavailable"), reranker.model
         if scores is not None:
             break

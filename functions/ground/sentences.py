@@ -36,10 +36,10 @@ def compared(
     cosines: dict[str, list[float]] = {}
     if query_vector is not None and blocks:
         question = unpack(base64.b64decode(query_vector))
-        time_s = run.left_s(*time_budget.SENTENCES)
+        deadline = run.deadline.limit(*time_budget.SENTENCES)
         uuids = [block.uuid for block in blocks]
         comparison = run.attempt(
-            "sentence_vectors", lambda: index.sentence_vectors(uuids, run.scope, time_s), None
+            "sentence_vectors", lambda: index.sentence_vectors(uuids, run.scope, deadline), None
         )
         cosines = _cosines(comparison or {}, question)
     texts = {chunk.uuid: chunk for chunk in chunks}

@@ -10,21 +10,22 @@ from docstokg import __version__
 from docstokg.contracts.envelope import Reply
 from docstokg.contracts.health import DependencyHealth, Health
 from docstokg.domain import time_budget
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import CircuitOpen, DocsToKGError, cause
 from docstokg.observability import Telemetry
 from docstokg.usecases.problems import json_reply
 
 ESSENTIAL = "index"
 
-Check = Callable[[float], object]
+Check = Callable[[Deadline], object]
 
 
 def health(checks: Mapping[str, Check | None], workers: Executor, telemetry: Telemetry) -> Reply:
     """Return 200 ok or degraded, or 503 down if the index is not up.
 
-    `checks`: dependency -> a call with a time limit in seconds, or None if it is off.
+    `checks`: dependency -> a call with a deadline, or None if it is off.
     """
-    started = time.perf_counter()
+    deadline = Deadline.after(time_budget.HEALTH_S + time_budget.HEALTH_GRACE_S)
     answers = {
         name: workers.submit(_ask, name, check, telemetry)
         for name, check in checks.items()
@@ -35,9 +36,8 @@ def health(checks: Mapping[str, Check | None], workers: Executor, telemetry: Tel
         if name not in answers:
             states[name] = DependencyHealth(state="off")
             continue
-        left = time_budget.HEALTH_S + 0.2 - (time.perf_counter() - started)
         try:
-            states[name] = answers[name].result(timeout=max(0.0, left))
+            states[name] = answers[name].result(timeout=deadline.remaining())
         except NotYet:
             telemetry.log("WARNING", "health_check_late", dependency=name)
             states[name] = DependencyHealth(state="down", ms=time_budget.HEALTH_S * 1000)
@@ -52,7 +52,7 @@ def _ask(name: str, check: Check, telemetry: Telemetry) -> DependencyHealth:
     started = time.perf_counter()
     state: Literal["up", "down", "open"] = "up"
     try:
-        check(time_budget.HEALTH_S)
+        check(Deadline.after(time_budget.HEALTH_S))
     except DocsToKGError as error:
         state = "open" if isinstance(error, CircuitOpen) else "down"
         telemetry.log("WARNING", "health_check_failed", dependency=name, **cause(error))

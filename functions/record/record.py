@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from docstokg.contracts.state import TraceMessage
 from docstokg.domain import time_budget
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import DocsToKGError, Permanent, cause
 from docstokg.observability import Telemetry
 from docstokg.ports import TraceStore
@@ -29,12 +30,12 @@ def record(
             telemetry.log("WARNING", "trace_malformed", message_id=item["messageId"])
     try:
         if messages:
-            store.write(tuple(messages.values()), time_budget.WRITE_TRACES_S)
+            store.write(tuple(messages.values()), Deadline.after(time_budget.WRITE_TRACES_S))
     except Permanent as error:
         telemetry.log("WARNING", "traces_refused", count=len(messages), **cause(error))
         for message_id, message in messages.items():
             try:
-                store.write((message,), time_budget.WRITE_TRACES_S)
+                store.write((message,), Deadline.after(time_budget.WRITE_TRACES_S))
             except DocsToKGError as refused:
                 failed.append(message_id)
                 one = {"request_id": message.request_id, **cause(refused)}
@@ -50,6 +51,6 @@ def record(
 def remove_expired(days: int, store: TraceStore, telemetry: Telemetry) -> dict[str, int]:
     """Remove traces older than `days` days; return {"removed": number} and log it."""
     before = int(time.time() * 1000) - days * DAY_MS
-    removed = store.remove_before(before, time_budget.REMOVE_TRACES_S)
+    removed = store.remove_before(before, Deadline.after(time_budget.REMOVE_TRACES_S))
     telemetry.log("INFO", "traces_removed", removed=removed)
     return {"removed": removed}

@@ -26,6 +26,7 @@ from docstokg.domain import time_budget
 from docstokg.domain.answer.grounding import MIN_COVERAGE
 from docstokg.domain.answer.notices import SYNTHESIS_UNAVAILABLE, is_abstention
 from docstokg.domain.budget import STATE_LIMIT_BYTES
+from docstokg.domain.deadline import Deadline
 from docstokg.ports import ReceiptKeys, ResponseCache, SearchIndex, TraceSink
 from docstokg.usecases.answer_checks import Checks, check_generated
 from docstokg.usecases.chat_reply import COPIES, FAILED
@@ -86,7 +87,7 @@ def respond(  # noqa: PLR0913 - one parameter a port
     if plan.receipt and keys is None:
         run.warnings.append(NO_RECEIPT_KEY)
     now_ms = run.clock() * 1000
-    if now_ms > plan.deadline_ms:
+    if run.deadline.is_over():
         run.mark_degraded("deadline_exceeded")
     check_ms = (time.perf_counter() - started) * 1000
     response = RAGResponse(
@@ -148,7 +149,7 @@ def _failed(run: Run, step_input: RespondInput) -> Reply:
     plan, telemetry, failure = run.plan, run.telemetry, step_input.failure
     if failure is not None:
         status, code, detail = failure.status, failure.code, failure.detail
-    elif run.clock() * 1000 > plan.deadline_ms:
+    elif run.deadline.is_over():
         status, code, detail = 504, "deadline_exceeded", "The deadline passed."
     else:
         status, code, detail = 500, "internal_error", "The request could not be completed."
@@ -181,7 +182,7 @@ def _checked(
     if synthesis is None or synthesis.outcome in (*FAILED, "no_room"):
         return None
     with run.telemetry.span("check_answer", request_id=run.request_id):
-        comparison = checks.compare(run, run.left_s(*time_budget.CHECK_ANSWER))
+        comparison = checks.compare(run, run.deadline.limit(*time_budget.CHECK_ANSWER))
         return check_generated(run, grounded, synthesis, checks, comparison)
 
 
@@ -222,9 +223,9 @@ def _marked(citations: Sequence[Citation], cited: Sequence[int]) -> list[Citatio
 
 def _chunks(run: Run, citations: Sequence[Citation], index: SearchIndex) -> dict[str, StoredChunk]:
     uuids = [citation.uuid for citation in citations]
-    time_s = run.left_s(*time_budget.FULL_TEXT)
+    deadline = run.deadline.limit(*time_budget.FULL_TEXT)
     hydrated = run.attempt(
-        "full_text", lambda: index.get(uuids, run.scope, time_s), "hydration_incomplete"
+        "full_text", lambda: index.get(uuids, run.scope, deadline), "hydration_incomplete"
     )
     found = hydrated.chunks if hydrated is not None else {}
     same = {
@@ -320,7 +321,11 @@ def _cache(
     run.attempt(
         "cache_write",
         lambda: response_cache().put(
-            place.key, place.request_hash, reply.body, CACHE_TTL_S, time_budget.CACHE_S
+            place.key,
+            place.request_hash,
+            reply.body,
+            CACHE_TTL_S,
+            Deadline.after(time_budget.CACHE_S),
         ),
         lost=None,
     )
@@ -346,7 +351,9 @@ def _trace(
         focused_on=tuple({"entity": seed.id, "score": seed.share} for seed in grounded.seeds),
         supported_by=tuple(c.rank for c in response.citations if c.cited),
     )
-    run.attempt("trace", lambda: trace_sink.send(message, time_budget.TRACE_S), lost=None)
+    run.attempt(
+        "trace", lambda: trace_sink.send(message, Deadline.after(time_budget.TRACE_S)), lost=None
+    )
 
 
 def _record(run: Run, response: RAGResponse, synthesis: Synthesis | None) -> None:

@@ -8,6 +8,7 @@ from docstokg.contracts.chat import MODEL_NOT_FOUND, NOT_FOUND_DETAIL
 from docstokg.contracts.envelope import Caller, Reply
 from docstokg.contracts.state import Failure, Recalled
 from docstokg.domain import time_budget
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import DocsToKGError
 from docstokg.ports import ResponseCache, SearchIndex
 from docstokg.usecases.run import Run
@@ -34,14 +35,14 @@ def recall(
         return none
     names = (namespace, *plan.others)
     generation = run.attempt(
-        "generation", lambda: index.generation(names, time_budget.CACHE_S), None
+        "generation", lambda: index.generation(names, Deadline.after(time_budget.CACHE_S)), None
     )
     if generation is None:
         return none
     key = _digest(json.dumps([plan.cache.key, names, *stores, generation]))
     place = plan.cache.model_copy(update={"key": key})
     try:
-        entry = response_cache().get(place.key, time_budget.CACHE_S)
+        entry = response_cache().get(place.key, Deadline.after(time_budget.CACHE_S))
     except DocsToKGError as exc:
         run.log("cache", exc)
         return none
@@ -68,8 +69,8 @@ def _namespace(run: Run, index: SearchIndex) -> str | Failure:
         caller = Caller(sub=plan.caller_sub, namespaces=plan.choices)
         return run.chosen_namespace(caller, index)
     if plan.chat is not None and plan.chat.namespaces:
-        time_s = run.left_s(time_budget.NAMESPACE_S)
-        stored = run.attempt("namespaces", lambda: index.info(time_s).namespaces, None)
+        deadline = run.deadline.limit(time_budget.NAMESPACE_S)
+        stored = run.attempt("namespaces", lambda: index.info(deadline).namespaces, None)
         if stored is not None and not set(plan.chat.namespaces) <= set(stored):
             return Failure(status=404, code=MODEL_NOT_FOUND, detail=NOT_FOUND_DETAIL)
     return plan.namespace

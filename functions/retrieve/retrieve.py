@@ -19,6 +19,7 @@ from docstokg.contracts.retrieval import ChannelQuery, ChannelResult
 from docstokg.contracts.state import Candidate, FactRef, Place, Restriction, Retrieval
 from docstokg.domain import fusion, mmr, time_budget
 from docstokg.domain.answer import notices
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.graph.other_names import other_words
 from docstokg.domain.text.language_weights import (
     ENGLISH,
@@ -103,7 +104,7 @@ def retrieve(  # noqa: PLR0913 - one parameter a port
         future = None
     others, late = _searched(run, index, queries, answers, sparse_encoder), []
     if future is not None:
-        vector = _ready(run, future, _left_s(run), last=True)
+        vector = _ready(run, future, _deadline(run).remaining(), last=True)
         if vector is not None:
             late = [ChannelQuery(channel="dense", size=sizes["dense"], vector=vector)]
     if others or late:
@@ -124,8 +125,8 @@ def retrieve(  # noqa: PLR0913 - one parameter a port
     return _fused(run, answers, vector, providers, weights)
 
 
-def _left_s(run: Run) -> float:
-    return run.left_s(run.plan.retrieval.time_s, time_budget.RETRIEVE.reserve_s)
+def _deadline(run: Run) -> Deadline:
+    return run.deadline.limit(run.plan.retrieval.time_s, time_budget.RETRIEVE.reserve_s)
 
 
 def _usable_embedder(
@@ -133,8 +134,8 @@ def _usable_embedder(
 ) -> Embedder | None:
     if "dense" not in run.plan.retrieval.channels:
         return None
-    time_s = _left_s(run)
-    info = run.attempt("index_info", lambda: index.info(time_s), "dense_unavailable")
+    deadline = _deadline(run)
+    info = run.attempt("index_info", lambda: index.info(deadline), "dense_unavailable")
     if info is None:
         return None
     run.warnings += info.warnings_of(run.scope.namespaces)
@@ -161,11 +162,11 @@ def _usable_embedder(
 
 
 def _embedding(run: Run, embedder: Embedder, workers: Executor) -> Future[bytes]:
-    time_s = _left_s(run)
+    deadline = _deadline(run)
 
     def embed() -> bytes:
         with run.telemetry.span("embed", request_id=run.request_id, model=embedder.model):
-            return embed_questions(embedder, [run.plan.query], time_s)[0]
+            return embed_questions(embedder, [run.plan.query], deadline)[0]
 
     return workers.submit(copy_context().run, embed)
 
@@ -190,7 +191,7 @@ def _ready(
 def _word_queries(
     run: Run, sparse_encoder: SparseEncoder | None, text: str, channels: Collection[Channel]
 ) -> list[ChannelQuery]:
-    sizes, time_s = run.plan.retrieval.channels, _left_s(run)
+    sizes, deadline = run.plan.retrieval.channels, _deadline(run)
     queries = [
         ChannelQuery(channel=channel, size=sizes[channel], text=text)
         for channel in ("bm25", "facts")
@@ -203,7 +204,7 @@ def _word_queries(
         return queries
     weights = run.attempt(
         "encode_sparse",
-        lambda: sparse_encoder.encode_query(text, time_s),
+        lambda: sparse_encoder.encode_query(text, deadline),
         "splade_unavailable",
     )
     if weights is not None:
@@ -243,14 +244,14 @@ def _search(
     extra: Sequence[ChannelQuery],
     answers: ChannelResults,
 ) -> tuple[ChannelResult, ...]:
-    time_s = _left_s(run)
+    deadline = _deadline(run)
     try:
-        if time_s <= 0:
+        if deadline.is_over():
             raise Timeout("no time left to search")
         fields = {"namespace": run.scope.namespace, "top_k": run.plan.top_k}
         fields |= {"request_id": run.request_id, "channels": len(queries)}
         with run.telemetry.span("search", **fields):
-            results = index.search([*queries, *extra], run.scope, time_s)
+            results = index.search([*queries, *extra], run.scope, deadline)
     except DocsToKGError as error:
         run.log("search", error)
         failure = "timeout" if isinstance(error, Timeout) else "unavailable"
@@ -286,15 +287,15 @@ def _probed(run: Run, queries: Sequence[ChannelQuery]) -> tuple[str, ...]:
 
 
 def _tell_unknown_keys(run: Run, index: SearchIndex, queries: list[ChannelQuery]) -> None:
-    scope, time_s = run.scope.model_copy(update={"filter": None}), _left_s(run)
+    scope, deadline = run.scope.model_copy(update={"filter": None}), _deadline(run)
     requested = sorted((run.scope.filter or {}).keys() - FIXED_KEYS)
-    if not requested or time_s < time_budget.LEAST_CALL_S:
+    if not requested or deadline.remaining() < time_budget.LEAST_CALL_S:
         return
 
     def keys() -> set[str]:
-        results = index.search(queries, scope, time_s)
+        results = index.search(queries, scope, deadline)
         uuids = [hit.uuid for result in results for hit in result.hits[:KEYS_READ]]
-        chunks = index.get(uuids, scope, time_s).chunks.values()
+        chunks = index.get(uuids, scope, deadline).chunks.values()
         return {key for chunk in chunks for key in chunk.metadata}
 
     present = run.attempt("filter_keys", keys, lost=None)

@@ -34,8 +34,8 @@ def condense(run: Run, language_model: Callable[[], LanguageModel]) -> Condensed
 def _asked(
     run: Run, question: str, language_model: Callable[[], LanguageModel]
 ) -> Completion | None:
-    plan, time_s = run.plan, run.left_s(*time_budget.CONDENSE)
-    if plan.condense is None or time_s < LEAST_MODEL_S:
+    plan, deadline = run.plan, run.deadline.limit(*time_budget.CONDENSE)
+    if plan.condense is None or deadline.remaining() < LEAST_MODEL_S:
         return None
     model = plan.condense
 
@@ -45,7 +45,7 @@ def _asked(
             model=model,
             temperature=0.0,
             max_tokens=wording.MAX_TOKENS,
-            timeout_s=time_s,
+            deadline=deadline,
         )
 
     return run.attempt("condense", ask, lost=None, model=model)

@@ -2,6 +2,7 @@
 
 from docstokg.contracts import Json
 from docstokg.contracts.state import Block
+from docstokg.domain.deadline import Deadline
 from docstokg.entry import entry_point
 from docstokg.errors import Misconfigured, Unavailable, cause
 from docstokg.ports import Pair, Verifier
@@ -50,7 +51,7 @@ def _verified(event: Json, judge: Verifier | None) -> Json:
     if judge is None:
         raise Misconfigured("DOCSTOKG_VERIFIER of the function synthesize is not llm:MODEL")
     pairs = [Pair(claim, tuple(sources)) for claim, sources in event["pairs"]]
-    return {"opinions": judge.verify(pairs, event["timeout_s"])}
+    return {"opinions": judge.verify(pairs, Deadline.after(event["timeout_s"]))}
 
 
 __getattr__ = entry_point(build, globals())

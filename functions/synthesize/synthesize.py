@@ -1,5 +1,6 @@
 """Answer synthesis, without checks."""
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -18,6 +19,7 @@ from docstokg.domain.answer.notices import (
     no_room,
 )
 from docstokg.domain.budget import tokens
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.time_budget import EXTRACT_S, LEAST_FALLBACK_S, LEAST_MODEL_S
 from docstokg.errors import (
     DocsToKGError,
@@ -67,10 +69,10 @@ def synthesize(
     for position, model in enumerate(models):
         if model == extractive.MODEL:
             return _extracted(run, blocks, chosen, _warnings(failures, model), reader)
-        time_s = _time_s(run, models[position + 1 :], first=not position)
-        if time_s is None:
+        deadline = _deadline(run, models[position + 1 :], first=not position)
+        if deadline is None:
             continue
-        ask = partial(_completed, language_model, run, blocks, model, time_s, told)
+        ask = partial(_completed, language_model, run, blocks, model, deadline, told)
         answered = run.attempt(
             "language_model", ask, lambda error: _reason(error, failures), model=model
         )
@@ -111,20 +113,20 @@ def synthesize(
     )
 
 
-def _time_s(run: Run, others: Sequence[str], *, first: bool) -> float | None:
-    left_s = run.left_s(*time_budget.SYNTHESIZE)
+def _deadline(run: Run, others: Sequence[str], *, first: bool) -> Deadline | None:
+    deadline = run.deadline.limit(*time_budget.SYNTHESIZE)
+    kept_s = EXTRACT_S if extractive.MODEL in others else 0.0
     if run.plan.verifies:
-        left_s -= time_budget.kept_for_verifier_s(left_s)
-    if extractive.MODEL in others:
-        left_s -= EXTRACT_S
+        kept_s += time_budget.kept_for_verifier_s(deadline.remaining())
+    left_s = (deadline := deadline.limit(math.inf, kept_s)).remaining()
     if left_s < (LEAST_MODEL_S if first else LEAST_FALLBACK_S):
         if first:
             run.skip("language_model", "deadline_exceeded", "no time was left for a model")
         return None
     remote = [model for model in others if model != extractive.MODEL]
     if not remote or left_s * (1 - FIRST_CALL_SHARE) < LEAST_FALLBACK_S:
-        return left_s
-    return left_s * FIRST_CALL_SHARE
+        return deadline
+    return deadline.share(FIRST_CALL_SHARE)
 
 
 def _warnings(failures: Sequence[DocsToKGError], instead: str | None) -> tuple[str, ...]:
@@ -139,9 +141,9 @@ def _extracted(
     reader: Callable[[], Reader | None],
 ) -> Synthesis:
     def logits(question: str, texts: Sequence[str]) -> Sequence[float | None]:
-        time_s = min(READ_S, run.left_s(*time_budget.SYNTHESIZE))
+        deadline = run.deadline.limit(READ_S, time_budget.SYNTHESIZE.reserve_s)
         model = run.attempt("reader", reader, lost=None)
-        read = None if model is None else partial(model.logits, question, texts, time_s)
+        read = None if model is None else partial(model.logits, question, texts, deadline)
         found = None if read is None else run.attempt("reader", read, lost=None)
         return found or (None,) * len(texts)
 
@@ -169,7 +171,7 @@ def _completed(
     run: Run,
     blocks: Sequence[Block],
     name: str,
-    timeout_s: float,
+    deadline: Deadline,
     told: Told | None,
 ) -> tuple[Completion, int]:
     """Return a completion ("" if cut before a sentence end) and the number of passages."""
@@ -187,7 +189,7 @@ def _completed(
         model=name,
         temperature=chosen.temperature,
         max_tokens=chosen.max_tokens,
-        timeout_s=timeout_s,
+        deadline=deadline,
         told=told,
     )
     most_bytes = max(LEAST_ANSWER_BYTES, chosen.max_tokens * BYTES_A_TOKEN)

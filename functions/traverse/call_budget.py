@@ -4,6 +4,7 @@ import threading
 from collections import OrderedDict, deque
 
 from docstokg.domain import time_budget
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import DocsToKGError, cause
 from docstokg.observability import Telemetry
 from docstokg.ports import CallCounter
@@ -53,7 +54,7 @@ class CallBudget:
         window = int(now_s // WINDOW_S)
         key = f"walks-{caller_hash(caller)}-{window}"
         try:
-            taken = self._shared.add(key, 2 * WINDOW_S, time_budget.COUNTER_S)
+            taken = self._shared.add(key, 2 * WINDOW_S, Deadline.after(time_budget.COUNTER_S))
         except DocsToKGError as exc:
             if self._telemetry is not None:
                 self._telemetry.log(

@@ -25,6 +25,7 @@ from docstokg.domain.budget import (
     STATE_MARGIN_BYTES,
     nested_json_bytes,
 )
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import DocsToKGError
 from docstokg.observability import Telemetry
 from docstokg.ports import SearchIndex
@@ -45,11 +46,11 @@ SOFT_DEPTH = 3
 
 BY_WEIGHT = "weight of the heaviest relation / heaviest of the layer"
 
-# Walks the graph for at most some seconds; raises errors of the graph for the seeds.
 # Types of the edges of passages, folded.
 PASSAGE_EDGES = frozenset(name.casefold() for name in STRUCTURAL)
 
-Walking = Callable[[Call, WalkRequest, float], WalkResult]
+# Walks the graph until a deadline; raises errors of the graph for the seeds.
+Walking = Callable[[Call, WalkRequest, Deadline], WalkResult]
 
 
 def traverse(
@@ -88,9 +89,9 @@ def traverse(
         walk_request = replace(view.walk(), max_nodes=MAX_NODES)
     before: set[str] = set()
     try:
-        result = walk(call, walk_request, time_budget.TRAVERSE_S)
+        result = walk(call, walk_request, Deadline.after(time_budget.TRAVERSE_S))
         if view is not None:
-            before = walk(call, view.walk(), time_budget.TRAVERSE_S).node_ids
+            before = walk(call, view.walk(), Deadline.after(time_budget.TRAVERSE_S)).node_ids
     except DocsToKGError as error:
         call.log("traverse", error, graph_reason, level="ERROR")
         reason = graph_reason(error)
@@ -255,8 +256,8 @@ def view_of_citations(
         frontier=VIEW_FRONTIER,
         relations=relations,
     )
-    time_s = run.left_s(*time_budget.GRAPH_VIEW)
-    result = run.attempt("graph_view", lambda: walk(run, request, time_s), graph_reason)
+    deadline = run.deadline.limit(*time_budget.GRAPH_VIEW)
+    result = run.attempt("graph_view", lambda: walk(run, request, deadline), graph_reason)
     if result is None:
         return None
     count(run.telemetry, result)

@@ -1,6 +1,5 @@
 """Similarity-guided graph walk."""
 
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -14,6 +13,7 @@ from docstokg.contracts.response import GraphNode, GraphViewEdge
 from docstokg.contracts.traverse import Frontier
 from docstokg.domain import time_budget
 from docstokg.domain.answer import notices
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.graph.frontier import gate_layer, score_layer
 from docstokg.domain.identity import prefix_of
 from docstokg.domain.text.snippets import coverage, question_stems
@@ -108,26 +108,25 @@ class WalkResult:
 def walk_graph(
     call: Call,
     request: WalkRequest,
-    time_s: float,
+    deadline: Deadline,
     *,
     graph: KnowledgeGraph,
     index: SearchIndex,
     embedder: Embedder | None,
 ) -> WalkResult:
-    """Walk layer by layer for at most `time_s` seconds.
+    """Walk layer by layer until `deadline`.
 
     A failure of graph or index, or a timeout, is raised on the seeds and ends the walk later.
     Without a working embedder, words score.
     """
-    until = time.monotonic() + time_s
-    return _Walker(call, request, until, graph, index, embedder).run()
+    return _Walker(call, request, deadline, graph, index, embedder).run()
 
 
 @dataclass
 class _Walker:
     _call: Call
     _request: WalkRequest
-    _until: float
+    _limit: Deadline
     _graph: KnowledgeGraph
     _index: SearchIndex
     _embedder: Embedder | None
@@ -141,11 +140,10 @@ class _Walker:
     _kinds: dict[str, str | None] = field(default_factory=dict)
     _vectors: dict[str, Floats] = field(default_factory=dict)
 
-    def _left_s(self) -> float:
-        left = self._until - time.monotonic()
-        if left < time_budget.LEAST_CALL_S:
+    def _deadline(self) -> Deadline:
+        if self._limit.remaining() < time_budget.LEAST_CALL_S:
             raise Timeout("the walk ran out of time")
-        return left
+        return self._limit
 
     def run(self) -> WalkResult:
         result, request, frontier = self._result, self._request, self._request.frontier
@@ -197,12 +195,12 @@ class _Walker:
         if embedder is None or query is None:
             return
         try:
-            stored = self._index.info(self._left_s()).model_of(self._call.scope.namespace)
+            stored = self._index.info(self._deadline()).model_of(self._call.scope.namespace)
             embedder = self._embedder = encoder_of(embedder, stored)
             if embedder is None:
                 raise Unavailable(f"what is stored was embedded by {stored}")
-            time_s = min(time_budget.WALK_QUERY_S, self._left_s())
-            (vector,) = embed_questions(embedder, [query], time_s)
+            deadline = self._deadline().limit(time_budget.WALK_QUERY_S)
+            (vector,) = embed_questions(embedder, [query], deadline)
         except DocsToKGError as error:
             self._call.log("embed", error, "embedding_unavailable")
             return
@@ -211,7 +209,7 @@ class _Walker:
 
     def _seeds(self) -> list[str]:
         seeds = self._request.seeds
-        entities = self._graph.entities(seeds, self._call.scope, self._left_s())
+        entities = self._graph.entities(seeds, self._call.scope, self._deadline())
         ids = {item.id.casefold(): item.id for item in entities}
         self._titles |= {item.id: item.name for item in entities}
         others = [seed for seed in seeds if seed.casefold() not in ids]
@@ -219,7 +217,7 @@ class _Walker:
         self._read([seed for seed in others if seed not in groups])
         if groups:
             around = SliceRequest(groups=groups, chunks_per_group=1)
-            part = self._graph.slice(around, self._call.scope, self._left_s())
+            part = self._graph.slice(around, self._call.scope, self._deadline())
             self._titles |= {group: group.partition(":")[2] for group, _ in part.members}
         names = {seed: ids.get(seed.casefold(), seed) for seed in seeds}
         self._result.unknown = tuple(seed for seed in seeds if names[seed] not in self._titles)
@@ -230,7 +228,7 @@ class _Walker:
         missing = [uuid for uuid in dict.fromkeys(uuids) if uuid not in self._chunks]
         if not missing:
             return
-        hydrated = self._index.get(missing, self._call.scope, self._left_s())
+        hydrated = self._index.get(missing, self._call.scope, self._deadline())
         if hydrated.failed:
             self._call.mark_degraded("hydration_incomplete")
         for uuid, chunk in hydrated.chunks.items():
@@ -244,7 +242,7 @@ class _Walker:
             return []
         with self._call.telemetry.span("graph_walk_layer"):
             around = self._slice_request(names)
-            part = self._graph.slice(around, self._call.scope, self._left_s())
+            part = self._graph.slice(around, self._call.scope, self._deadline())
             near = {mention.uuid for mention in part.mentions if mention.entity_id in names}
             self._read([*near, *(uuid for _, uuid in part.members)])
         for item in part.entities:
@@ -292,7 +290,7 @@ class _Walker:
         around = self._slice_request(seeds).model_copy(update={"relations": None})
         part = self._call.attempt(
             "graph_kinds",
-            lambda: self._graph.slice(around, self._call.scope, self._left_s()),
+            lambda: self._graph.slice(around, self._call.scope, self._deadline()),
             lost=None,
         )
         if part is not None:
@@ -386,7 +384,7 @@ class _Walker:
             return
         stored = self._call.attempt(
             "graph_vectors",
-            lambda: self._graph.vectors(entities, self._call.scope, self._left_s()),
+            lambda: self._graph.vectors(entities, self._call.scope, self._deadline()),
             graph_reason,
         )
         if stored is None or self._query is None:
@@ -400,7 +398,7 @@ class _Walker:
             return
         texts = [self._titles[name] for name in names]
         vectors = self._call.attempt(
-            "embed", lambda: embedder.embed(texts, self._left_s()), "embedding_unavailable"
+            "embed", lambda: embedder.embed(texts, self._deadline()), "embedding_unavailable"
         )
         if vectors is not None:
             self._vectors |= {n: unpack(v) for n, v in zip(names, vectors, strict=True)}

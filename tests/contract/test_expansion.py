@@ -8,6 +8,7 @@ import pytest
 from docstokg.contracts.graph import GraphSlice, SliceRequest
 from docstokg.contracts.records import MentionRecord, Scope
 from docstokg.contracts.state import Expansion, FactRef
+from docstokg.domain.deadline import Deadline
 from docstokg.ports import KnowledgeGraph
 from tests.contract.test_knowledge_graph import (
     BRIDGE,
@@ -32,10 +33,10 @@ class Counting:
     def __init__(self, graph: KnowledgeGraph) -> None:
         self._graph, self.trips = graph, 0
 
-    def slice(self, request: SliceRequest, scope: Scope, timeout_s: float) -> GraphSlice:
+    def slice(self, request: SliceRequest, scope: Scope, deadline: Deadline) -> GraphSlice:
         """Count and pass on."""
         self.trips += 1
-        return self._graph.slice(request, scope, 30)
+        return self._graph.slice(request, scope, Deadline.after(30))
 
 
 @pytest.fixture

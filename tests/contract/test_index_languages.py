@@ -13,7 +13,6 @@ from docstokg.errors import Misconfigured, Unavailable
 from docstokg.loading.transfer.contents import index_rows
 from tests.contract.test_search_index import (
     DIMENSION,
-    PATIENT_S,
     Store,
     ask,
     axis,
@@ -25,6 +24,7 @@ from tests.contract.test_search_index import (
     store,  # noqa: F401 - a fixture
     uid,
 )
+from tests.plans import soon
 
 # Language: a passage, another one on nothing alike, and a question that inflects or spells
 # its words differently. Written for this test.
@@ -53,7 +53,7 @@ LANGUAGES = {
 
 def by_words(store: Store, text: str, namespace: str) -> list[str]:
     asked = [ChannelQuery(channel="bm25", size=5, text=text)]
-    (found,) = store.index.search(asked, Scope(namespace=namespace), PATIENT_S)
+    (found,) = store.index.search(asked, Scope(namespace=namespace), soon())
     assert found.failure is None
     return seen(found)
 
@@ -68,7 +68,7 @@ def test_words_of_other_languages_are_found_as_they_are_written_there(
         for at, text in enumerate(texts[:2])
     ]
     fill(store, english, *rows)
-    info = store.index.info(PATIENT_S)
+    info = store.index.info(soon())
     every = {language: {language: 1.0} for language in LANGUAGES}
     assert info.languages == every | {"de": {"de": 2 / 3, "en": 1 / 3}}
     for language, (_, _, question) in LANGUAGES.items():
@@ -94,11 +94,11 @@ def test_a_namespace_has_the_encoder_of_its_first_load(tmp_path: Path) -> None:
         store.writer.close_load()
         with pytest.raises(Misconfigured, match="reembed"):
             store.writer.open_load("run-3", "model-a", DIMENSION, "sparse-a", "other")
-        info = store.index.info(PATIENT_S)
+        info = store.index.info(soon())
         assert (info.model_of("ns"), info.model_of("other")) == ("model-a", "model-b")
         assert seen(ask(store)["dense"]) == [uid("a")]
         asked = [ChannelQuery(channel="dense", size=1, vector=wide["b"])]
-        (found,) = store.index.search(asked, Scope(namespace="other"), PATIENT_S)
+        (found,) = store.index.search(asked, Scope(namespace="other"), soon())
         assert seen(found) == [uid("b", "other")]
         moved = [VectorRow(uid(n, "other"), f"new {n}", axis(at), b"") for at, n in enumerate("ab")]
 
@@ -110,11 +110,11 @@ def test_a_namespace_has_the_encoder_of_its_first_load(tmp_path: Path) -> None:
         with pytest.raises(Unavailable, match="killed"):
             store.writer.replace_vectors("other", "model-a", DIMENSION, killed())
         assert list(index_rows(store.writer, "other")) == before
-        (found,) = store.index.search(asked, Scope(namespace="other"), PATIENT_S)
+        (found,) = store.index.search(asked, Scope(namespace="other"), soon())
         assert seen(found) == [uid("b", "other")]
         store.writer.replace_vectors("other", "model-a", DIMENSION, moved)
-        assert store.index.info(PATIENT_S).spaces == {}
+        assert store.index.info(soon()).spaces == {}
         asked = [ChannelQuery(channel="dense", size=1, vector=axis(1))]
-        (found,) = store.index.search(asked, Scope(namespace="other"), PATIENT_S)
+        (found,) = store.index.search(asked, Scope(namespace="other"), soon())
         assert seen(found) == [uid("b", "other")]
         assert store.writer.fingerprints("other", [uid("a", "other")])[uid("a", "other")] == "new a"

@@ -23,9 +23,9 @@ from docstokg.loading.transfer.contents import graph_rows
 from docstokg.ports import GraphWriter, KnowledgeGraph
 from docstokg.usecases.check_consistency import relations_from
 from tests.contract.real import neo4j_store
+from tests.plans import soon
 from tests.services import SERVICES
 
-PATIENT_S = 30.0
 SPACE = "default"
 EVERYBODY = Scope(namespace=SPACE)
 STRANGER = Scope(namespace=SPACE, groups=())
@@ -177,7 +177,7 @@ def store(empty: Store) -> Store:
 
 
 def ask(store: Store, scope: Scope = EVERYBODY, **request: Any) -> GraphSlice:
-    return store.graph.slice(SliceRequest.model_validate(request), scope, PATIENT_S)
+    return store.graph.slice(SliceRequest.model_validate(request), scope, soon())
 
 
 def chunk_ids(part: GraphSlice) -> set[str]:
@@ -199,7 +199,7 @@ def test_relations_are_followed_in_the_direction_asked_for(
     part = ask(store, entity_ids=("HP:0001250",), **asked)
     assert entity_ids(part) == {"HP:0001250"} | reached
     request = SliceRequest.model_validate(asked)
-    wider = store.graph.widen(("HP:0001250",), request, EVERYBODY, PATIENT_S)
+    wider = store.graph.widen(("HP:0001250",), request, EVERYBODY, soon())
     assert entity_ids(wider) == {"HP:0001250"} | reached
 
 
@@ -359,7 +359,7 @@ def test_a_curie_in_any_case_and_an_obsolete_term_lead_to_the_current_one(store:
     part = ask(store, alias_keys=("old fit",))
     assert [m.entity_id for m in part.aliases] == ["HP:0001250"]
     assert chunk_ids(ask(store, entity_ids=("HP:0000001",))) == {"a"}
-    old = store.graph.entities(["hp:0000001", "nowhere"], EVERYBODY, PATIENT_S)
+    old = store.graph.entities(["hp:0000001", "nowhere"], EVERYBODY, soon())
     assert [(item.id, item.obsolete, item.replaced_by) for item in old] == [
         ("HP:0000001", True, "hp:0001250")
     ]
@@ -382,9 +382,9 @@ def test_closed_chunks_are_neither_seen_nor_counted(
     assert {item.id: item.mentions for item in part.entities}["MONDO:1"] == count
     assert (SECRET in entity_ids(part)) is knows
     assert any(r.type == "causes" for r in part.relations) is knows
-    assert bool(store.graph.entities([SECRET], scope, PATIENT_S)) is knows
-    assert bool(store.graph.names([SECRET], scope, PATIENT_S)) is knows
-    assert bool(relations_from(store.graph, [SECRET], scope, PATIENT_S)) is knows
+    assert bool(store.graph.entities([SECRET], scope, soon())) is knows
+    assert bool(store.graph.names([SECRET], scope, soon())) is knows
+    assert bool(relations_from(store.graph, [SECRET], scope, soon())) is knows
     assert bool(ask(store, scope, alias_keys=("secret gene",)).aliases) is knows
 
 
@@ -400,8 +400,8 @@ def test_namespaces_do_not_mix(store: Store) -> None:
     counts = [next(e.mentions for e in p.entities if e.id == "HP:0001250") for p in (alone, joined)]
     assert counts[1] == counts[0]
     assert set(joined.relations) == set(alone.relations)
-    names = store.graph.names(["HP:0001250"], both, PATIENT_S)
-    assert names == store.graph.names(["HP:0001250"], EVERYBODY, PATIENT_S)
+    names = store.graph.names(["HP:0001250"], both, soon())
+    assert names == store.graph.names(["HP:0001250"], EVERYBODY, soon())
 
 
 def test_filter_and_documents_bound_the_chunks_but_not_the_counts(store: Store) -> None:
@@ -430,18 +430,18 @@ def test_types_and_relations_bound_what_is_added_but_not_what_is_named(store: St
 
 
 def test_one_more_hop(store: Store) -> None:
-    part = store.graph.widen(["HP:0001250", "gone:1"], SliceRequest(), EVERYBODY, PATIENT_S)
+    part = store.graph.widen(["HP:0001250", "gone:1"], SliceRequest(), EVERYBODY, soon())
     assert chunk_ids(part) == {"a"}
     assert entity_ids(part) == {"HP:0001250", "HP:0000118", "MONDO:1"}
 
 
 def test_names_and_leaving_relations(store: Store) -> None:
     ids = ["hp:0001250", "MONDO:99", "no:1"]
-    assert store.graph.names(ids, EVERYBODY, PATIENT_S) == {
+    assert store.graph.names(ids, EVERYBODY, soon()) == {
         "HP:0001250": ("Seizures", "Epileptic fit"),
         "MONDO:99": ("MONDO:99",),
     }
-    found = relations_from(store.graph, ["MONDO:1"], EVERYBODY, PATIENT_S)
+    found = relations_from(store.graph, ["MONDO:1"], EVERYBODY, soon())
     assert [(r.type, r.target) for r in found] == [
         ("has_symptom", "HP:0001250"),
         ("is_a", "MONDO:99"),
@@ -451,14 +451,14 @@ def test_names_and_leaving_relations(store: Store) -> None:
 def test_vectors_of_names_are_those_of_the_load(store: Store) -> None:
     ids = ["hp:0001250", "MONDO:1", SECRET, "no:1"]
     seen = {"HP:0001250": NAMED}
-    assert store.graph.vectors(ids, EVERYBODY, PATIENT_S) == seen | {SECRET: HIDDEN}
+    assert store.graph.vectors(ids, EVERYBODY, soon()) == seen | {SECRET: HIDDEN}
     stranger = Scope(namespace=SPACE, groups=())
-    assert store.graph.vectors(ids, stranger, PATIENT_S) == seen
-    assert store.graph.vectors([], EVERYBODY, PATIENT_S) == {}
+    assert store.graph.vectors(ids, stranger, soon()) == seen
+    assert store.graph.vectors([], EVERYBODY, soon()) == {}
 
 
 def test_info_counts_after_a_load(store: Store) -> None:
-    info = store.graph.info(PATIENT_S)
+    info = store.graph.info(soon())
     assert (info.chunks, info.relations, info.mentions) == (5, 4, 8)
     assert info.entities == 8
     assert info.namespaces == ("default", "other")
@@ -484,8 +484,8 @@ def test_second_load_changes_nothing(store: Store) -> None:
 def test_deleting_takes_what_nothing_supports(store: Store) -> None:
     assert store.writer.delete(SPACE, [number("c"), number("nowhere")]) == 1
     store.writer.close_load()
-    assert store.graph.entities([SECRET], EVERYBODY, PATIENT_S) == ()
-    assert store.graph.entities(["MONDO:1"], EVERYBODY, PATIENT_S)[0].mentions == 1
+    assert store.graph.entities([SECRET], EVERYBODY, soon()) == ()
+    assert store.graph.entities(["MONDO:1"], EVERYBODY, soon())[0].mentions == 1
     assert not any(r.type == "causes" for r in ask(store, entity_ids=("MONDO:1",)).relations)
     assert store.writer.delete(SPACE, None) == 3
     store.writer.close_load()
@@ -498,7 +498,7 @@ def test_mentions_are_replaced_and_counts_follow(store: Store) -> None:
     store.writer.put_mentions(SPACE, {number("d"): [], number("a"): []})
     store.writer.close_load()
     assert chunk_ids(ask(store, entity_ids=(BRIDGE,))) == {"b"}
-    assert store.graph.entities([BRIDGE], EVERYBODY, PATIENT_S)[0].mentions == 1
+    assert store.graph.entities([BRIDGE], EVERYBODY, soon())[0].mentions == 1
 
 
 def test_slices_stay_within_their_caps_and_every_store_keeps_the_same(
@@ -530,8 +530,8 @@ def test_slices_stay_within_their_caps_and_every_store_keeps_the_same(
             assert ask(empty, closed, **request) == ask(model, closed, **request)
             wide = SliceRequest.model_validate({"chunk_uuids": pool, **caps})
             frontier = ["x:3", "X:0", "X:9"]
-            assert empty.graph.widen(frontier, wide, EVERYBODY, PATIENT_S) == model.graph.widen(
-                frontier, wide, EVERYBODY, PATIENT_S
+            assert empty.graph.widen(frontier, wide, EVERYBODY, soon()) == model.graph.widen(
+                frontier, wide, EVERYBODY, soon()
             )
         hub = ask(empty, entity_ids=("X:0",), max_nodes=20)
         assert len(hub.chunks) + len(hub.entities) == 20

@@ -20,10 +20,11 @@ from docstokg.errors import DocsToKGError, Misconfigured, Unavailable
 from docstokg.loading.transfer.contents import index_rows
 from docstokg.ports import IndexWriter, SearchIndex
 from tests.contract.real import opensearch_store
+from tests.plans import soon
 from tests.services import SERVICES
 
+SCOPE = Scope(namespace="ns")
 DIMENSION = 8
-PATIENT_S = 30.0
 CHANNELS = ("bm25", "splade", "dense", "facts")
 
 
@@ -58,7 +59,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
 def refuse_if_filled(index: SearchIndex) -> None:
     """Tests delete: never run them on somebody's data."""
     try:
-        info = index.info(PATIENT_S)
+        info = index.info(soon())
     except Unavailable:
         return
     if info.chunks or info.facts:
@@ -133,7 +134,7 @@ def ask(
         ChannelQuery(channel="dense", size=size, vector=vector or axis(0)),
         ChannelQuery(channel="facts", size=size, text=text),
     ]
-    results = store.index.search(queries, Scope(**{"namespace": "ns", **scope}), PATIENT_S)
+    results = store.index.search(queries, Scope(**{"namespace": "ns", **scope}), soon())
     assert tuple(result.channel for result in results) == CHANNELS
     assert all(result.failure is None and not result.partial for result in results)
     for result in results:
@@ -194,10 +195,10 @@ def test_names_of_entities_are_asked_for_alone(store: Store) -> None:
     fill(store, chunk("a", "Seizure."), facts=(fact("f1", "seizure causes a fit"), names))
     relations = ChannelQuery(channel="facts", size=1, text="fit")
     asked = [relations, relations.model_copy(update={"names": True})]
-    found, called = store.index.search(asked, Scope(namespace="ns"), PATIENT_S)
+    found, called = store.index.search(asked, SCOPE, soon())
     assert [hit.id for hit in found.facts] == ["f1"]
     assert [(hit.source, hit.text) for hit in called.facts] == [("ex:1", names.text)]
-    assert store.index.info(PATIENT_S).facts == 1, "names are not counted as facts"
+    assert store.index.info(soon()).facts == 1, "names are not counted as facts"
     assert [*store.writer.stored_facts("ns")] == [names, fact("f1", "seizure causes a fit")]
 
 
@@ -242,13 +243,13 @@ def test_sentences_have_vectors_where_they_were_made_and_the_chunk_is_seen(store
     wanted = [uid("a"), uid("b"), uid("c"), uid("absent"), uid("a")]
     read = store.index.sentence_vectors
     everything = {uid("a"): two, uid("b"): packed([axis(2)])}
-    assert read(wanted, Scope(namespace="ns"), PATIENT_S) == everything
-    assert read(wanted, Scope(namespace="ns", groups=()), PATIENT_S) == {uid("a"): two}
-    assert read(wanted, Scope(namespace="ns", doc_ids=("doc-b",)), PATIENT_S).keys() == {uid("b")}
-    assert read(wanted, Scope(namespace="other"), PATIENT_S) == {}
-    assert read([], Scope(namespace="ns"), PATIENT_S) == {}
+    assert read(wanted, SCOPE, soon()) == everything
+    assert read(wanted, Scope(namespace="ns", groups=()), soon()) == {uid("a"): two}
+    assert read(wanted, Scope(namespace="ns", doc_ids=("doc-b",)), soon()).keys() == {uid("b")}
+    assert read(wanted, Scope(namespace="other"), soon()) == {}
+    assert read([], SCOPE, soon()) == {}
     fill(store, seizure("a"), run="run-2")
-    assert read([uid("a")], Scope(namespace="ns"), PATIENT_S) == {}
+    assert read([uid("a")], SCOPE, soon()) == {}
     with_other = seizure("a", sentence_vectors=packed([axis(3)]))
     before = list(index_rows(store.writer, "ns"))
     store.writer.open_load("run-3", "model-a", DIMENSION, "sparse-a")
@@ -260,7 +261,7 @@ def test_sentences_have_vectors_where_they_were_made_and_the_chunk_is_seen(store
 def test_an_unknown_namespace_is_empty_and_nothing_failed(store: Store) -> None:
     fill(store, seizure("a"))
     assert everywhere(store, namespace="other") == [set(), set(), set()]
-    assert store.index.get([uid("a")], Scope(namespace="other"), PATIENT_S).missing == (uid("a"),)
+    assert store.index.get([uid("a")], Scope(namespace="other"), soon()).missing == (uid("a"),)
 
 
 def test_namespaces_never_meet(store: Store) -> None:
@@ -283,7 +284,7 @@ def test_namespaces_never_meet(store: Store) -> None:
         "ent:other",
     }
     assert len(seen(ask(store, others=("other",), size=1)["bm25"])) == 1
-    read = store.index.get([*both, uid("b")], Scope(namespace="ns", others=("other",)), PATIENT_S)
+    read = store.index.get([*both, uid("b")], Scope(namespace="ns", others=("other",)), soon())
     assert (set(read.chunks), read.missing) == (both, (uid("b"),))
     assert store.writer.fingerprints("other", [uid("a")]) == {}
     assert store.writer.delete("other", None) == 1
@@ -310,7 +311,8 @@ def test_access_lists_hide_chunks_and_facts(
     )
     assert everywhere(store, groups=groups) == [{uid(name) for name in expected}] * 3
     assert set(seen(ask(store, groups=groups)["facts"])) == expected
-    read = store.index.get([uid(name) for name in lists], Scope(namespace="ns", groups=groups), 30)
+    scope = Scope(namespace="ns", groups=groups)
+    read = store.index.get([uid(name) for name in lists], scope, soon())
     assert set(read.chunks) == {uid(name) for name in expected}
     assert set(read.missing) == {uid(name) for name in lists.keys() - expected}
 
@@ -337,9 +339,8 @@ def test_a_filter_joins_keys_by_and_values_by_or(
     )
     uuids = {uid(name) for name in expected}
     assert everywhere(store, filter=conditions) == [uuids] * 3
-    read = store.index.get(
-        [uid("a"), uid("b"), uid("c")], Scope(namespace="ns", filter=conditions), PATIENT_S
-    )
+    scope = Scope(namespace="ns", filter=conditions)
+    read = store.index.get([uid("a"), uid("b"), uid("c")], scope, soon())
     assert set(read.chunks) == uuids
 
 
@@ -402,7 +403,7 @@ def test_a_changed_chunk_replaces_the_old_one(store: Store) -> None:
         "a", "Now about fractures.", sparse={"bone": 1.0}, vector=axis(4), run_id="run-2"
     )
     fill(store, changed, run="run-2")
-    assert store.index.info(PATIENT_S).chunks == 2
+    assert store.index.info(soon()).chunks == 2
     found = ask(store, text="seizure fractures", weights={"seizure": 1.0})
     assert seen(found["splade"]) == [uid("b")]
     assert set(seen(found["bm25"])) == {uid("a"), uid("b")}
@@ -413,7 +414,7 @@ def test_a_changed_chunk_replaces_the_old_one(store: Store) -> None:
         uid("a"): "print of Now about fractures.",
         uid("b"): "print of A seizure described in b.",
     }
-    assert store.index.get([uid("a")], Scope(namespace="ns"), 30).chunks[uid("a")].run_id == "run-2"
+    assert store.index.get([uid("a")], SCOPE, soon()).chunks[uid("a")].run_id == "run-2"
 
 
 def test_a_batch_is_written_whole_or_not_at_all(store: Store) -> None:
@@ -423,7 +424,7 @@ def test_a_batch_is_written_whole_or_not_at_all(store: Store) -> None:
     with pytest.raises(DocsToKGError):
         store.writer.put([(seizure("b"), "1"), (wrong, "2")])
     store.writer.close_load()
-    assert store.index.info(PATIENT_S).chunks == 1
+    assert store.index.info(soon()).chunks == 1
     assert everywhere(store) == [{uid("a")}] * 3
 
 
@@ -438,9 +439,9 @@ def test_deleting_takes_the_stated_facts_along(store: Store) -> None:
     store.writer.close_load()
     assert everywhere(store) == [{uid("b")}] * 3
     assert seen(ask(store)["facts"]) == ["f2", "f3"]
-    info = store.index.info(PATIENT_S)
+    info = store.index.info(soon())
     assert (info.chunks, info.facts) == (1, 2)
-    assert store.index.get([uid("a")], Scope(namespace="ns"), PATIENT_S).missing == (uid("a"),)
+    assert store.index.get([uid("a")], SCOPE, soon()).missing == (uid("a"),)
 
 
 def test_documents_list_their_chunks(store: Store) -> None:
@@ -455,25 +456,23 @@ def test_a_stored_document_changes_in_one_step(store: Store) -> None:
     fill(store, *old, facts=facts)
     new = chunk("c1", "new 1", doc_id="d")
     store.writer.open_load("run-2", None, None, None)
-    removed = store.writer.put_document(
-        DocumentChange(
-            namespace="ns",
-            doc_id="d",
-            chunks=[(new, "mark")],
-            unchanged_uuids=[uid("c0"), uid("c2")],
-            fallen=[uid("c1")],
-            gone=[uid("c3")],
-            generation="01B",
-        )
+    change = DocumentChange(
+        namespace="ns",
+        doc_id="d",
+        chunks=[(new, "mark")],
+        unchanged_uuids=[uid("c0"), uid("c2")],
+        fallen=[uid("c1")],
+        gone=[uid("c3")],
+        generation="01B",
     )
+    assert store.writer.put_document(change) == 1
     store.writer.close_load()
-    assert removed == 1
-    everything = store.index.get([uid(f"c{n}") for n in range(4)], Scope(namespace="ns"), 5)
+    everything = store.index.get([uid(f"c{n}") for n in range(4)], SCOPE, soon())
     texts = {uuid: found.text for uuid, found in everything.chunks.items()}
     assert texts == {uid("c0"): "old 0", uid("c1"): "new 1", uid("c2"): "old 2"}
     assert store.writer.fingerprints("ns", [uid("c1"), uid("c3")]) == {uid("c1"): "mark"}
     query = ChannelQuery(channel="facts", size=10, text="seizure")
-    (facts_found,) = store.index.search([query], Scope(namespace="ns"), PATIENT_S)
+    (facts_found,) = store.index.search([query], SCOPE, soon())
     assert seen(facts_found) == ["f0"]
 
 
@@ -487,7 +486,7 @@ def test_a_document_that_gains_a_chunk_stays_whole(store: Store) -> None:
         store.writer.open_load("run", None, None, None)
         assert store.writer.put_document(change) == 0
         store.writer.close_load()
-    found = store.index.get([uid(f"c{n}") for n in range(3)], Scope(namespace="ns"), 5)
+    found = store.index.get([uid(f"c{n}") for n in range(3)], SCOPE, soon())
     assert len(found.chunks) == 3
 
 
@@ -495,7 +494,7 @@ def test_another_embedding_model_is_refused(store: Store) -> None:
     fill(store, seizure("a"))
     with pytest.raises(Misconfigured, match="model-a"):
         store.writer.open_load("run-2", "model-b", DIMENSION, "sparse-a")
-    info = store.index.info(PATIENT_S)
+    info = store.index.info(soon())
     assert (info.embedding_model, info.dimension, info.sparse_model) == (
         "model-a",
         DIMENSION,
@@ -505,21 +504,21 @@ def test_another_embedding_model_is_refused(store: Store) -> None:
 
 def test_a_load_is_unfinished_until_it_is_closed_in_its_own_namespace(store: Store) -> None:
     def unfinished() -> dict[str, str]:
-        return store.index.info(PATIENT_S, anew=True).unfinished
+        return store.index.info(soon(), anew=True).unfinished
 
     fill(store, seizure("a"))
     assert unfinished() == {}
     store.writer.open_load("killed", "model-a", DIMENSION, "sparse-a", "one")
     assert unfinished() == {"one": "killed"}
-    assert store.index.generation(["one"], PATIENT_S) is None
-    before = store.index.generation(["two"], PATIENT_S)
+    assert store.index.generation(["one"], soon()) is None
+    before = store.index.generation(["two"], soon())
     assert before is not None
     store.writer.open_load("other", "model-a", DIMENSION, "sparse-a", "two")
     assert unfinished() == {"one": "killed", "two": "other"}
     store.writer.close_load("two")
     assert unfinished() == {"one": "killed"}
-    assert store.index.generation(["two", "one"], PATIENT_S) is None
-    assert store.index.generation(["two"], PATIENT_S) not in (None, before)
+    assert store.index.generation(["two", "one"], soon()) is None
+    assert store.index.generation(["two"], soon()) not in (None, before)
     store.writer.open_load("again", "model-a", DIMENSION, "sparse-a", "one")
     store.writer.close_load("one")
     assert unfinished() == {}
@@ -527,23 +526,23 @@ def test_a_load_is_unfinished_until_it_is_closed_in_its_own_namespace(store: Sto
 
 def test_a_load_of_an_earlier_version_is_unfinished_everywhere_until_the_next(store: Store) -> None:
     store.writer.open_load("old", "model-a", DIMENSION, "sparse-a")
-    info = store.index.info(PATIENT_S, anew=True)
+    info = store.index.info(soon(), anew=True)
     assert (info.open_run("one"), info.open_run("two")) == ("old", "old")
-    assert store.index.generation(["one"], PATIENT_S) is None
+    assert store.index.generation(["one"], soon()) is None
     store.writer.open_load("new", "model-a", DIMENSION, "sparse-a", "one")
     store.writer.close_load("one")
-    assert store.index.info(PATIENT_S, anew=True).unfinished == {}
+    assert store.index.info(soon(), anew=True).unfinished == {}
 
 
 def test_every_load_and_removal_has_a_name_of_its_own(store: Store) -> None:
     names = []
     for step in (lambda: fill(store, seizure("a")), lambda: store.writer.delete("default", None)):
         store.writer.open_load("run", "model-a", DIMENSION, "sparse-a")
-        assert store.index.generation(["default"], PATIENT_S) is None
+        assert store.index.generation(["default"], soon()) is None
         step()
         store.writer.close_load()
-        names.append(store.index.generation(["default"], PATIENT_S))
-        assert store.index.generation(["default"], PATIENT_S) == names[-1]
+        names.append(store.index.generation(["default"], soon()))
+        assert store.index.generation(["default"], soon()) == names[-1]
     assert None not in names
     assert len(set(names)) == 2
 
@@ -556,7 +555,7 @@ def test_an_index_without_vectors_says_dense_is_unavailable(store: Store) -> Non
         ChannelQuery(channel="bm25", size=5, text="seizure"),
         ChannelQuery(channel="dense", size=5, vector=axis(0)),
     ]
-    words, dense = store.index.search(queries, Scope(namespace="ns"), PATIENT_S)
+    words, dense = store.index.search(queries, SCOPE, soon())
     assert seen(words) == [uid("a")]
     assert dense.failure == "unavailable"
 
@@ -581,7 +580,7 @@ def test_everything_stored_comes_back(store: Store) -> None:
         run_id="run-7",
     )
     fill(store, full, chunk("b", "Kurz.", page=12))
-    read = store.index.get([uid("b"), uid("a"), "gone", uid("a")], Scope(namespace="ns"), PATIENT_S)
+    read = store.index.get([uid("b"), uid("a"), "gone", uid("a")], SCOPE, soon())
     stored = read.chunks[uid("a")]
     for name in type(stored).model_fields:
         if name not in ("vector", "generation"):
@@ -647,6 +646,6 @@ def test_stop_words_alone_find_nothing(store: Store) -> None:
 
 def test_nothing_asked_is_nothing_answered(store: Store) -> None:
     fill(store, seizure("a"))
-    assert store.index.search([], Scope(namespace="ns"), PATIENT_S) == ()
-    assert store.index.get([], Scope(namespace="ns"), PATIENT_S).chunks == {}
+    assert store.index.search([], SCOPE, soon()) == ()
+    assert store.index.get([], SCOPE, soon()).chunks == {}
     assert store.writer.fingerprints("ns", []) == {}

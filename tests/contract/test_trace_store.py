@@ -16,9 +16,9 @@ from docstokg.ports import TraceStore
 from tests.contract.real import neo4j_store
 from tests.contract.test_knowledge_graph import fill, number
 from tests.jvm.servers import Engine
+from tests.plans import soon
 from tests.services import SERVICES, server
 
-PATIENT_S = 30.0
 DAY_MS = 86_400_000
 Rows = list[tuple[object, ...]]
 
@@ -72,14 +72,14 @@ def in_neo4j(tmp_path: Path) -> Iterator[Traces]:
                 " RETURN q.id, c.uuid, s.rank",
             }
             return {
-                name: sorted(tuple(row) for row in reader.read(text, {}, PATIENT_S))
+                name: sorted(tuple(row) for row in reader.read(text, {}, soon()))
                 for name, text in names.items()
             }
 
         try:
             yield Traces(store, held)
         finally:
-            store.remove_before(10 * DAY_MS, PATIENT_S)
+            store.remove_before(10 * DAY_MS, soon())
             reader.close()
             store.close()
 
@@ -108,7 +108,7 @@ def message(name: str, at: int = 1000, session: str = "s") -> TraceMessage:
 
 
 def test_writing_again_changes_nothing_and_needs_both_ends(traces: Traces) -> None:
-    traces.store.write([message("q")], PATIENT_S)
+    traces.store.write([message("q")], soon())
     once = traces.held()
     assert once == {
         "query": [("q", "s", "h", "default", 1000, 1)],
@@ -116,30 +116,31 @@ def test_writing_again_changes_nothing_and_needs_both_ends(traces: Traces) -> No
         "focused": [("q", "HP:0001250", 0.25)],
         "supported": [("q", number("a"), 1)],
     }
-    traces.store.write([message("q"), message("q")], PATIENT_S)
+    traces.store.write([message("q"), message("q")], soon())
     assert traces.held() == once
 
 
 def test_a_trace_is_read_back_until_it_expires(traces: Traces) -> None:
-    traces.store.write([message("q"), message("other", DAY_MS)], PATIENT_S)
-    assert traces.store.read("q", PATIENT_S) == message("q").model_copy(
+    traces.store.write([message("q"), message("other", DAY_MS)], soon())
+    assert traces.store.read("q", soon()) == message("q").model_copy(
         update={
             "retrieved": ({"uuid": number("a"), "rank": 1, "score": 0.5},),
             "focused_on": ({"entity": "HP:0001250", "score": 0.25},),
             "supported_by": (1,),
         }
     )
-    assert traces.store.read("nothing", PATIENT_S) is None
-    traces.store.remove_before(2000, PATIENT_S)
-    assert traces.store.read("q", PATIENT_S) is None
-    assert traces.store.read("other", PATIENT_S) is not None
+    assert traces.store.read("nothing", soon()) is None
+    traces.store.remove_before(2000, soon())
+    assert traces.store.read("q", soon()) is None
+    assert traces.store.read("other", soon()) is not None
 
 
 def test_expired_traces_go_with_all_that_hangs_on_them(traces: Traces) -> None:
     traces.store.write(
-        [message("old", 1000), message("older", 10, "gone"), message("new", DAY_MS)], PATIENT_S
+        [message("old", 1000), message("older", 10, "gone"), message("new", DAY_MS)],
+        soon(),
     )
-    assert traces.store.remove_before(2000, PATIENT_S) == 2
+    assert traces.store.remove_before(2000, soon()) == 2
     for rows in traces.held().values():
         assert [row[0] for row in rows] == ["new"]
-    assert traces.store.remove_before(2000, PATIENT_S) == 0
+    assert traces.store.remove_before(2000, soon()) == 0

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from docstokg.contracts.records import Scope
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.identity import chunk_uuid
 from docstokg.errors import DocsToKGError
 from docstokg.observability import Telemetry
@@ -58,7 +59,9 @@ class Reader:
         """Read every book once."""
         for book, uuids in self._books.items():
             try:
-                found = self._index.get(uuids, Scope(namespace="default"), 5.0).chunks
+                found = self._index.get(
+                    uuids, Scope(namespace="default"), Deadline.after(5.0)
+                ).chunks
             except DocsToKGError:
                 self.failed += 1
                 continue

@@ -12,6 +12,7 @@ import boto3
 import pytest
 
 from docstokg.adapters.http.bedrock import BedrockEmbedder, BedrockReranker
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.vectors import pack, unpack
 from docstokg.errors import DocsToKGError, Misconfigured, Timeout, WrongAnswer
 from docstokg.ports import embed_questions
@@ -55,7 +56,7 @@ def test_vectors_come_back_in_order_by_signed_calls(
 ) -> None:
     texts = [f"text number {place}" for place in range(70)]
     made = embedder(server.url, model)
-    assert made.embed(texts, 5.0) == tuple(pack(vector(text, 8)) for text in texts)
+    assert made.embed(texts, Deadline.after(5.0)) == tuple(pack(vector(text, 8)) for text in texts)
     assert made.model == model.removeprefix("eu.")
     assert len(server.requests) == calls
     quoted = model.replace(":", "%3A")
@@ -65,8 +66,8 @@ def test_vectors_come_back_in_order_by_signed_calls(
 def test_questions_and_passages_are_told_apart_and_long_texts_cut(server: ModelServer) -> None:
     for model, longest in ((V3, 2048), (V4, 128_000)):
         made = embedder(server.url, model)
-        made.embed(["x" * 200_000], 5.0)
-        embed_questions(made, ["why?"], 5.0)
+        made.embed(["x" * 200_000], Deadline.after(5.0))
+        embed_questions(made, ["why?"], Deadline.after(5.0))
         passage, question = (body for _, body in server.requests[-2:])
         assert len(passage["texts"][0]) == longest
         assert (passage["input_type"], question["input_type"]) == (
@@ -74,14 +75,14 @@ def test_questions_and_passages_are_told_apart_and_long_texts_cut(server: ModelS
             "search_query",
         )
         assert passage.get("output_dimension") == (8 if model == V4 else None)
-    embedder(server.url).embed(["x" * 200_000], 5.0)
+    embedder(server.url).embed(["x" * 200_000], Deadline.after(5.0))
     _, body = server.requests[-1]
     assert body == {"inputText": "x" * 8192, "dimensions": 8, "normalize": True}
 
 
 def test_a_vector_is_of_unit_length_and_of_the_models_dimension(server: ModelServer) -> None:
     server.dimension = 1024
-    (found,) = embedder(server.url, dimension=None).embed(["a red fox"], 5.0)
+    (found,) = embedder(server.url, dimension=None).embed(["a red fox"], Deadline.after(5.0))
     assert len(found) == 4 * 1024
     assert math.isclose(float(unpack(found) @ unpack(found)), 1.0, rel_tol=1e-5)
 
@@ -94,8 +95,8 @@ def test_each_failure_is_told_apart_in_time(
     server.mode = mode
     begun = time.monotonic()
     for ask in (
-        lambda: embedder(server.url, model).embed(["PRIVATE", "PRIVATE too"], 0.5),
-        lambda: reranker(server.url).rank("PRIVATE", ["a"], 0.5),
+        lambda: embedder(server.url, model).embed(["PRIVATE", "PRIVATE too"], Deadline.after(0.5)),
+        lambda: reranker(server.url).rank("PRIVATE", ["a"], Deadline.after(0.5)),
     ):
         with pytest.raises(kind) as caught:
             ask()
@@ -107,7 +108,7 @@ def test_the_deadline_holds_for_all_texts_together(server: ModelServer) -> None:
     server.mode, server.delay_s = "slow", 0.3
     begun = time.monotonic()
     with pytest.raises(Timeout):
-        embedder(server.url).embed([f"text {n}" for n in range(64)], 0.5)
+        embedder(server.url).embed([f"text {n}" for n in range(64)], Deadline.after(0.5))
     assert time.monotonic() - begun < 1.5
     time.sleep(0.7)
     assert len(server.requests) < 32, "nothing is sent after the deadline"
@@ -143,25 +144,29 @@ BAD_COHERE: dict[str, Any] = {
 def test_wrong_titan_vectors_never_get_through(server: ModelServer, case: str) -> None:
     server.tamper = lambda _, payload: payload | {"embedding": BAD_TITAN[case]}
     with pytest.raises(WrongAnswer):
-        embedder(server.url).embed(["a", "b"], 2.0)
+        embedder(server.url).embed(["a", "b"], Deadline.after(2.0))
 
 
 @pytest.mark.parametrize("case", BAD_COHERE)
 def test_wrong_cohere_vectors_never_get_through(server: ModelServer, case: str) -> None:
     server.tamper = lambda _, payload: payload | {"embeddings": BAD_COHERE[case]}
     with pytest.raises(WrongAnswer):
-        embedder(server.url, V4).embed(["a", "b"], 2.0)
+        embedder(server.url, V4).embed(["a", "b"], Deadline.after(2.0))
 
 
 @pytest.mark.parametrize("model", ["amazon.rerank-v1:0", "cohere.rerank-v3-5:0"])
 def test_scores_come_back_in_the_order_of_the_passages(server: ModelServer, model: str) -> None:
     made = reranker(server.url, model)
-    assert made.rank("red fox", ["blue", "red fox", "a fox"], 2.0) == (0.0, 1.0, 0.5)
+    assert made.rank("red fox", ["blue", "red fox", "a fox"], Deadline.after(2.0)) == (
+        0.0,
+        1.0,
+        0.5,
+    )
     ((path, body),) = server.requests
     assert path == f"/v1/model/{model.replace(':', '%3A')}/invoke"
     asked = {"query": "red fox", "documents": ["blue", "red fox", "a fox"], "top_n": 3}
     assert body == asked | ({"api_version": 2} if model.startswith("cohere") else {})
-    assert made.rank("q", [], 1.0) == ()
+    assert made.rank("q", [], Deadline.after(1.0)) == ()
     assert reranker(server.url).model == "amazon.rerank-v1:0"
 
 
@@ -169,7 +174,7 @@ def test_scores_come_back_in_the_order_of_the_passages(server: ModelServer, mode
 def test_wrong_scores_never_order_anything(server: ModelServer, case: str) -> None:
     server.tamper = BAD_SCORES[case]
     with pytest.raises(WrongAnswer):
-        reranker(server.url).rank("q", ["a", "b"], 2.0)
+        reranker(server.url).rank("q", ["a", "b"], Deadline.after(2.0))
 
 
 @pytest.mark.parametrize(
@@ -210,9 +215,11 @@ def test_settings_choose_the_provider(server: ModelServer, tmp_path: Path) -> No
     wiring = Wiring(settings)
     made, ranks = wiring.embedder(), wiring.reranker()
     assert made is not None and ranks is not None
-    assert embed_questions(made, ["a"], 2.0) == made.embed(["a"], 2.0)
+    assert embed_questions(made, ["a"], Deadline.after(2.0)) == made.embed(
+        ["a"], Deadline.after(2.0)
+    )
     assert len(server.requests) == 2, "a question and a passage are cached apart"
-    assert ranks.rank("a", ["a"], 2.0) == (1.0,)
+    assert ranks.rank("a", ["a"], Deadline.after(2.0)) == (1.0,)
 
 
 def test_settings_that_cannot_work(monkeypatch: pytest.MonkeyPatch) -> None:

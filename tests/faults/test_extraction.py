@@ -18,6 +18,7 @@ import pytest
 
 from docstokg.contracts.records import Scope
 from docstokg.contracts.retrieval import ChannelQuery
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.identity import chunk_uuid, entity_id
 from docstokg.loading.context import ExtractionReport, LoadOptions, LoadReport
 from docstokg.loading.names import extraction
@@ -109,8 +110,8 @@ class Store:
     def relations(self, *names: str) -> set[tuple[str, str, str, str | None]]:
         graph = self.wiring.knowledge_graph()
         ids = {entity_id(name): name for name in names}
-        found = relations_from(graph, list(ids), ALL, 5)
-        labels = graph.names([row.target for row in found], ALL, 5)
+        found = relations_from(graph, list(ids), ALL, Deadline.after(5))
+        labels = graph.names([row.target for row in found], ALL, Deadline.after(5))
         return {
             (ids[row.source], row.type, labels[row.target][0], row.evidence_chunk_id)
             for row in found
@@ -131,7 +132,9 @@ def test_triples_come_with_chunk_and_span_and_only_of_open_chunks(
         ("Northwind Vault", "is made by", "Fabrikam", "c1"),
         ("Fabrikam", "has its seat in", "Lund", "c2"),
     }
-    (made,) = relations_from(store.wiring.knowledge_graph(), [entity_id("Northwind Vault")], ALL, 5)
+    (made,) = relations_from(
+        store.wiring.knowledge_graph(), [entity_id("Northwind Vault")], ALL, Deadline.after(5)
+    )
     assert made.evidence_uuid == chunk_uuid("default", "c1")
     text = str(CHUNKS[0]["text"])
     assert text[made.evidence_start : made.evidence_end].strip() == text.split(" It", maxsplit=1)[0]
@@ -155,8 +158,11 @@ def test_a_restricted_chunk_is_sent_when_asked_for_and_its_fact_keeps_the_acl(
     query = ChannelQuery(channel="facts", size=9, text="Osprey belongs")
     for groups, seen in ((("staff",), 1), ((), 0)):
         scope = Scope(namespace="default", groups=groups)
-        assert len(index.search([query], scope, 5)[0].facts) == seen
-        assert len(relations_from(graph, [entity_id("Project Osprey")], scope, 5)) == seen
+        assert len(index.search([query], scope, Deadline.after(5))[0].facts) == seen
+        assert (
+            len(relations_from(graph, [entity_id("Project Osprey")], scope, Deadline.after(5)))
+            == seen
+        )
 
 
 def test_nothing_is_sent_or_loaded_unless_its_owner_agrees(server: ModelServer, tmp_path: Path):

@@ -17,6 +17,7 @@ from docstokg.adapters.http.reranker import HttpReranker
 from docstokg.adapters.http.verifier import HttpVerifier
 from docstokg.adapters.jwt_tokens import JwksTokens
 from docstokg.adapters.litellm import LiteLlm
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import DocsToKGError, Timeout, Unavailable, WrongAnswer
 from docstokg.ports import Pair
 from docstokg.settings import Settings
@@ -108,7 +109,14 @@ def written(model: str, told: Callable[[str], bool] | None = None) -> Callable[[
         return (
             Wiring(settings)
             .language_model()
-            .complete(said, model=model, temperature=0, max_tokens=9, timeout_s=TIME_S, told=told)
+            .complete(
+                said,
+                model=model,
+                temperature=0,
+                max_tokens=9,
+                deadline=Deadline.after(TIME_S),
+                told=told,
+            )
         )
 
     return call
@@ -121,26 +129,28 @@ def signed_in(server: Foreign) -> Any:
 
 def embedded(server: Foreign) -> Any:
     at = {"provider": "openai", "base_urls": (server.url,), "model": "m", "api_key": "k"}
-    return HttpEmbedder(**at, dimension=8).embed([SECRET], TIME_S)
+    return HttpEmbedder(**at, dimension=8).embed([SECRET], Deadline.after(TIME_S))
 
 
 def ranked(server: Foreign) -> Any:
     at = {"provider": "cohere", "base_url": server.url, "model": "m", "api_key": "k"}
-    return HttpReranker(**at).rank(SECRET, ["a"], TIME_S)
+    return HttpReranker(**at).rank(SECRET, ["a"], Deadline.after(TIME_S))
 
 
 def embedded_by_role(server: Foreign) -> Any:
     at = {"base_urls": (server.url,), "model": "cohere.embed-v4:0", "dimension": 256}
-    return BedrockEmbedder(**at).embed([SECRET], TIME_S)
+    return BedrockEmbedder(**at).embed([SECRET], Deadline.after(TIME_S))
 
 
 def ranked_by_role(server: Foreign) -> Any:
-    return BedrockReranker(base_url=server.url, model=None).rank(SECRET, ["a"], TIME_S)
+    return BedrockReranker(base_url=server.url, model=None).rank(
+        SECRET, ["a"], Deadline.after(TIME_S)
+    )
 
 
 def verified(server: Foreign) -> Any:
     verifier = HttpVerifier(f"{server.url}/predict", "entailment", 0.5)
-    return verifier.verify([Pair(SECRET, ("a",))], TIME_S)
+    return verifier.verify([Pair(SECRET, ("a",))], Deadline.after(TIME_S))
 
 
 MODELS = {

@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 
 from docstokg.contracts.records import Scope
+from docstokg.domain.deadline import Deadline
 from docstokg.loading.context import LoadOptions
 from docstokg.loading.pipeline import load
 from docstokg.loading.read import reading
@@ -43,7 +44,7 @@ def run(folder: Path) -> tuple[RejectLog, SearchIndex]:
 
 def texts(index: SearchIndex, *ids: str) -> list[str]:
     uuids = [chunk_uuid("default", name) for name in ids]
-    chunks = index.get(uuids, Scope(namespace="default"), 1.0).chunks
+    chunks = index.get(uuids, Scope(namespace="default"), Deadline.after(1.0)).chunks
     return [chunks[uuid].text for uuid in uuids]
 
 

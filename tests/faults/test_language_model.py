@@ -8,6 +8,7 @@ import pytest
 from docstokg.contracts.records import Scope
 from docstokg.contracts.response import BudgetLimits
 from docstokg.contracts.state import Block, ExpansionPlan, Plan, RetrievalPlan, SynthesisPlan
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import (
     DocsToKGError,
     Timeout,
@@ -37,7 +38,11 @@ def language_models(**settings: Any) -> LanguageModel:
 
 def complete(url: str | None, timeout_s: float = 5.0, key: str | None = None) -> Any:
     return language_models(llm_base_url=url, llm_api_key=key).complete(
-        SAID, model="gpt-4o-mini", temperature=0.0, max_tokens=50, timeout_s=timeout_s
+        SAID,
+        model="gpt-4o-mini",
+        temperature=0.0,
+        max_tokens=50,
+        deadline=Deadline.after(timeout_s),
     )
 
 
@@ -83,7 +88,9 @@ def written(plan: Plan, url: str | None, log: list[str] | None = None, **more: A
 
 
 def test_a_good_answer_with_tokens_and_cost(server: ModelServer) -> None:
-    completion = complete(server.url, timeout_s=60.0, key="k-1")  # the first call loads more
+    completion = complete(
+        server.url, deadline=Deadline.after(60.0), key="k-1"
+    )  # the first call loads more
     assert (completion.text, completion.tokens_in, completion.tokens_out) == (
         "It is so [1].",
         120,

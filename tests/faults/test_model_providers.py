@@ -13,6 +13,7 @@ from docstokg.adapters.language_models import LanguageModels
 from docstokg.adapters.litellm import LiteLlm
 from docstokg.contracts.language_models import EXTRACTIVE, ModelAccess, facts_table
 from docstokg.domain.answer import notices
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import Misconfigured, NotConfigured, QuotaExceeded, Refused, Unavailable
 from docstokg.ports import Opinion, Pair
 from docstokg.settings import MODELS, Settings
@@ -63,7 +64,7 @@ def configured(server: Providers) -> dict[str, Any]:
 
 def complete(model: str, wiring: Wiring) -> Any:
     return wiring.language_model().complete(
-        SAID, model=model, temperature=0.0, max_tokens=50, timeout_s=60
+        SAID, model=model, temperature=0.0, max_tokens=50, deadline=Deadline.after(60)
     )
 
 
@@ -135,11 +136,19 @@ def test_renewed_credentials_are_used_at_the_next_call(
     given["aws_secret_access_key"] = "expired"
     with pytest.raises(Misconfigured):
         model.complete(
-            SAID, model="bedrock/eu.amazon.nova-lite-v1:0", temperature=0, max_tokens=5, timeout_s=9
+            SAID,
+            model="bedrock/eu.amazon.nova-lite-v1:0",
+            temperature=0,
+            max_tokens=5,
+            deadline=Deadline.after(9),
         )
     given["aws_secret_access_key"] = SECRET
     assert model.complete(
-        SAID, model="bedrock/eu.amazon.nova-lite-v1:0", temperature=0, max_tokens=5, timeout_s=9
+        SAID,
+        model="bedrock/eu.amazon.nova-lite-v1:0",
+        temperature=0,
+        max_tokens=5,
+        deadline=Deadline.after(9),
     ).text
 
 
@@ -295,7 +304,7 @@ def test_each_provider_may_verify(role: None, server: Providers, model: str) -> 
     verifier = Wiring(Settings(verifier=f"llm:{model}", **configured(server))).verifier()
     assert verifier is not None and verifier.name == f"llm:{model}"
     pairs = [Pair(f"The gate opens at {n} bar.", ("The gate opens at 8 bar.",)) for n in (8, 9)]
-    found = verifier.verify(pairs, 10.0)
+    found = verifier.verify(pairs, Deadline.after(10.0))
     server.answer = usual
     assert found == [Opinion(1.0, 0.0, ("opens at 8 bar",)), Opinion(0.0, 1.0, ("opens at 8 bar",))]
     assert len(server.asked) == 1 and not server.problems
@@ -332,7 +341,7 @@ def test_a_missing_key_is_said_before_litellm_is_imported() -> None:
         "from docstokg.settings import Settings; from docstokg.wiring import Wiring\n"
         "model = Wiring(Settings()).language_model()\n"
         "tokens = model.context_tokens('gpt-4o')\n"
-        "try: model.complete([], model='gpt-4o', temperature=0, max_tokens=5, timeout_s=5)\n"
+        "try: model.complete([], model='gpt-4o', temperature=0, max_tokens=5, deadline=None)\n"
         "except Exception as error: print(json.dumps([tokens, type(error).__name__]))"
     )
     done = ran(sys.executable, "-c", code, check=True)

@@ -18,6 +18,7 @@ from docstokg.adapters.neo4j.writer import Neo4jGraphWriter
 from docstokg.contracts.graph import SliceRequest
 from docstokg.contracts.records import EntityRecord, Scope
 from docstokg.domain.circuit import Circuit
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import CircuitOpen, DocsToKGError, Misconfigured, Timeout, Unavailable
 from docstokg.wiring import Wiring
 from docstokg_local.cli.doctor import examine
@@ -42,7 +43,7 @@ def graph_of(place: Place, port: int | None = None, **more: Any) -> Neo4jGraph:
     login = {"url": url, "user": place.at.user, "password": place.at.password}
     graph = Neo4jGraph(**{**login, "circuit": circuit, **more})
     with contextlib.suppress(DocsToKGError):  # as the composition root does at start
-        graph.warm(5.0)
+        graph.warm(Deadline.after(5.0))
     return graph
 
 
@@ -121,9 +122,9 @@ def given_up(place: Place) -> Iterator[Neo4jGraph]:
     try:
         for _ in range(5):
             with pytest.raises((Unavailable, Timeout)):
-                graph.slice(SEIZURE, SPACE, 1.5)
+                graph.slice(SEIZURE, SPACE, Deadline.after(1.5))
         with pytest.raises(CircuitOpen):
-            graph.slice(SEIZURE, SPACE, 1.5)
+            graph.slice(SEIZURE, SPACE, Deadline.after(1.5))
         yield graph
     finally:
         graph.close()
@@ -134,7 +135,7 @@ def first_answer(graph: Neo4jGraph, seconds: float = 120.0) -> DocsToKGError | N
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         try:
-            graph.slice(SEIZURE, SPACE, 1.5)
+            graph.slice(SEIZURE, SPACE, Deadline.after(1.5))
         except CircuitOpen:
             time.sleep(0.2)
         except DocsToKGError as error:
@@ -156,13 +157,13 @@ def test_a_wrong_password(place: Place) -> None:
 def test_the_circuit_opens_and_closes_again(place: Place, proxy: Proxy) -> None:
     graph = graph_of(place, proxy.port, circuit=Circuit(failures=3, recovery_s=1.0))
     try:
-        assert eventually(lambda: bool(graph.slice(SEIZURE, SPACE, 10.0).entities))
+        assert eventually(lambda: bool(graph.slice(SEIZURE, SPACE, Deadline.after(10.0)).entities))
         proxy.mood = "cut"
         for _ in range(3):
             with pytest.raises(Unavailable):
-                graph.slice(SEIZURE, SPACE, 1.0)
+                graph.slice(SEIZURE, SPACE, Deadline.after(1.0))
         with pytest.raises(CircuitOpen):
-            graph.slice(SEIZURE, SPACE, 1.0)
+            graph.slice(SEIZURE, SPACE, Deadline.after(1.0))
         proxy.mood = "pass"
         assert eventually(lambda: sliced(graph))
     finally:
@@ -175,13 +176,13 @@ def test_a_look_at_the_plans_that_hangs_does_not_keep_the_graph_off(
     monkeypatch.setattr("docstokg.adapters.neo4j.graph.PROBE_WARM_S", 600.0)
     graph = graph_of(place, proxy.port, circuit=Circuit(failures=3, recovery_s=1.0))
     try:
-        assert eventually(lambda: bool(graph.slice(SEIZURE, SPACE, 10.0).entities))
+        assert eventually(lambda: bool(graph.slice(SEIZURE, SPACE, Deadline.after(10.0)).entities))
         proxy.mood = "garbage"
         for _ in range(3):  # the first leaves a look behind it, on a line that never ends a reply
             with pytest.raises((Timeout, Unavailable)):
-                graph.slice(SEIZURE, SPACE, 0.5)
+                graph.slice(SEIZURE, SPACE, Deadline.after(0.5))
         with pytest.raises(CircuitOpen):
-            graph.slice(SEIZURE, SPACE, 0.5)
+            graph.slice(SEIZURE, SPACE, Deadline.after(0.5))
         proxy.mood = "pass"
         assert eventually(lambda: bool(sliced(graph)), seconds=60.0)
     finally:
@@ -190,7 +191,7 @@ def test_a_look_at_the_plans_that_hangs_does_not_keep_the_graph_off(
 
 def sliced(graph: Neo4jGraph) -> bool:
     try:
-        return bool(graph.slice(SEIZURE, SPACE, 10.0).entities)
+        return bool(graph.slice(SEIZURE, SPACE, Deadline.after(10.0)).entities)
     except DocsToKGError:
         return False
 
@@ -199,9 +200,9 @@ def test_refused_and_out_of_time_are_told_apart(place: Place) -> None:
     graph = graph_of(place, services.free_port())
     try:
         with pytest.raises(Unavailable):
-            graph.slice(SEIZURE, SPACE, 5.0)
+            graph.slice(SEIZURE, SPACE, Deadline.after(5.0))
         with pytest.raises(Timeout):
-            graph.slice(SEIZURE, SPACE, 0.0)
+            graph.slice(SEIZURE, SPACE, Deadline.after(0.0))
     finally:
         graph.close()
 
@@ -211,7 +212,7 @@ def test_calls_from_many_threads_share_one_loop(place: Place) -> None:
     found: list[int] = []
 
     def look() -> None:
-        found.append(len(graph.slice(SEIZURE, SPACE, 30.0).entities))
+        found.append(len(graph.slice(SEIZURE, SPACE, Deadline.after(30.0)).entities))
 
     try:
         look()
@@ -246,7 +247,7 @@ def test_a_read_only_database_refuses_a_load_and_answers(place: Place) -> None:
         assert eventually(lambda: _refuses_writes(writer), 60)
         graph = graph_of(place, timeout_ms=60_000)
         try:
-            assert graph.slice(SEIZURE, SPACE, 60.0).entities
+            assert graph.slice(SEIZURE, SPACE, Deadline.after(60.0)).entities
         finally:
             graph.close()
     finally:

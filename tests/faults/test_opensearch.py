@@ -15,6 +15,7 @@ from docstokg.adapters.opensearch.writer import OpenSearchWriter
 from docstokg.contracts.records import Scope
 from docstokg.contracts.retrieval import ChannelQuery
 from docstokg.domain.circuit import Circuit
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import CircuitOpen, DocsToKGError, Timeout, Unavailable, WrongAnswer
 from docstokg.settings import Settings
 from tests.builders import eventually, refusal
@@ -81,11 +82,11 @@ def test_no_connection_is_left_behind(place: Place, proxy: Proxy) -> None:
             proxy.mood = mood  # type: ignore[assignment]
             for _ in range(4):
                 with pytest.raises(DocsToKGError):
-                    index.search(WORDS, SPACE, 0.3)
+                    index.search(WORDS, SPACE, Deadline.after(0.3))
         assert eventually(lambda: proxy.connections() == 0), proxy.connections()
         proxy.mood = "pass"
         for _ in range(20):
-            assert index.search(WORDS, SPACE, 10.0)[0].hits
+            assert index.search(WORDS, SPACE, Deadline.after(10.0))[0].hits
         assert proxy.connections() == 1
     finally:
         index.close()
@@ -106,21 +107,21 @@ def test_a_hung_server(place: Place) -> None:
 def test_a_hung_server_costs_five_requests_and_is_back_by_itself(place: Place) -> None:
     index = OpenSearchIndex(url=place.at.url)
     try:
-        assert index.search(WORDS, SPACE, 10.0)[0].hits
-        index.info(10.0)
+        assert index.search(WORDS, SPACE, Deadline.after(10.0))[0].hits
+        index.info(Deadline.after(10.0))
         with stopped(place.at.pid):
             for _ in range(5):
                 with pytest.raises(Timeout):
-                    index.search(WORDS, SPACE, 0.3)
+                    index.search(WORDS, SPACE, Deadline.after(0.3))
             for _ in range(20):
                 with pytest.raises(CircuitOpen):
-                    index.search(WORDS, SPACE, 0.3)
+                    index.search(WORDS, SPACE, Deadline.after(0.3))
             with pytest.raises(CircuitOpen):  # what was known of it is no longer said
-                index.info(1.0)
+                index.info(Deadline.after(1.0))
 
         def answers() -> bool:
             try:
-                return bool(index.search(WORDS, SPACE, 10.0)[0].hits)
+                return bool(index.search(WORDS, SPACE, Deadline.after(10.0))[0].hits)
             except CircuitOpen:
                 return False
 
@@ -138,7 +139,7 @@ def test_an_index_that_is_not_there_is_down_and_named(place: Place) -> None:
     index = OpenSearchIndex(url=place.at.url, name="misspelt")
     try:
         with pytest.raises(Unavailable, match=r"'misspelt'.*DOCSTOKG_INDEX_NAME"):
-            index.info(10.0)
+            index.info(Deadline.after(10.0))
     finally:
         index.close()
 
@@ -230,9 +231,9 @@ def test_an_answer_of_another_shape_is_named_so(answer: bytes) -> None:
         index = OpenSearchIndex(url=odd.url)
         try:
             with pytest.raises((WrongAnswer, Unavailable)):
-                index.search(WORDS, SPACE, 5.0)
+                index.search(WORDS, SPACE, Deadline.after(5.0))
             with pytest.raises((WrongAnswer, Unavailable)):
-                index.get(["x"], SPACE, 5.0)
+                index.get(["x"], SPACE, Deadline.after(5.0))
         finally:
             index.close()
 
@@ -241,8 +242,8 @@ def test_refused_and_out_of_time_are_told_apart() -> None:
     index = OpenSearchIndex(url=f"http://127.0.0.1:{services.free_port()}")
     try:
         with pytest.raises(Unavailable):
-            index.search(WORDS, SPACE, 5.0)
+            index.search(WORDS, SPACE, Deadline.after(5.0))
         with pytest.raises(Timeout):
-            index.search(WORDS, SPACE, 0.0)
+            index.search(WORDS, SPACE, Deadline.after(0.0))
     finally:
         index.close()

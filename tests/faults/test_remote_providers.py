@@ -10,6 +10,7 @@ from docstokg.adapters.http.embedder import HttpEmbedder
 from docstokg.adapters.http.json_post import Endpoint
 from docstokg.adapters.http.reranker import HttpReranker
 from docstokg.adapters.onnx.reranker import OnnxReranker
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.vectors import pack, unpack
 from docstokg.errors import (
     CircuitOpen,
@@ -41,7 +42,7 @@ def reranker(url: str, provider: str = "cohere") -> HttpReranker:
 @pytest.mark.parametrize("provider", ["openai", "jina", "hf"])
 def test_vectors_come_back_in_order_and_of_unit_length(server: ModelServer, provider: str) -> None:
     texts = [f"text number {place}" for place in range(70)]
-    found = embedder(server.url, provider).embed(texts, 5.0)
+    found = embedder(server.url, provider).embed(texts, Deadline.after(5.0))
     assert found == tuple(pack(vector(text, 8)) for text in texts)
     assert math.isclose(float(unpack(found[0]) @ unpack(found[0])), 1.0, rel_tol=1e-5)
     paths = {path for path, _ in server.requests}
@@ -64,9 +65,9 @@ def test_each_failure_is_told_apart_in_time(
     server.mode = mode
     with pytest.raises(kind) as caught:
         if call == "embed":
-            embedder(server.url).embed(["PRIVATE"], 0.5)
+            embedder(server.url).embed(["PRIVATE"], Deadline.after(0.5))
         else:
-            reranker(server.url).rank("PRIVATE", ["a"], 0.5)
+            reranker(server.url).rank("PRIVATE", ["a"], Deadline.after(0.5))
     assert "PRIVATE" not in str(caught.value)
 
 
@@ -95,7 +96,7 @@ BAD_VECTORS = {
 def test_wrong_vectors_never_get_through(server: ModelServer, case: str) -> None:
     server.tamper = BAD_VECTORS[case]
     with pytest.raises(WrongAnswer):
-        embedder(server.url).embed(["a", "b"], 2.0)
+        embedder(server.url).embed(["a", "b"], Deadline.after(2.0))
 
 
 def test_after_five_failures_nothing_is_sent_until_a_trial_succeeds(server: ModelServer) -> None:
@@ -104,21 +105,23 @@ def test_after_five_failures_nothing_is_sent_until_a_trial_succeeds(server: Mode
     server.mode = "error_500"
     for _ in range(5):
         with pytest.raises(Unavailable):
-            endpoint.post({"model": "m", "input": ["a"]}, 1.0, dict)
+            endpoint.post({"model": "m", "input": ["a"]}, Deadline.after(1.0), dict)
     with pytest.raises(CircuitOpen):
-        endpoint.post({"model": "m", "input": ["a"]}, 1.0, dict)
+        endpoint.post({"model": "m", "input": ["a"]}, Deadline.after(1.0), dict)
     assert len(server.requests) == 5
     server.mode, now = "ok", 31.0
-    assert endpoint.post({"model": "m", "input": ["a"]}, 1.0, dict)["data"]
-    assert endpoint.post({"model": "m", "input": ["a"]}, 1.0, dict)["data"]
+    assert endpoint.post({"model": "m", "input": ["a"]}, Deadline.after(1.0), dict)["data"]
+    assert endpoint.post({"model": "m", "input": ["a"]}, Deadline.after(1.0), dict)["data"]
 
 
 @pytest.mark.parametrize("provider", ["cohere", "jina"])
 def test_scores_come_back_in_the_order_of_the_passages(server: ModelServer, provider: str) -> None:
-    scores = reranker(server.url, provider).rank("red fox", ["blue", "red fox", "a fox"], 2.0)
+    scores = reranker(server.url, provider).rank(
+        "red fox", ["blue", "red fox", "a fox"], Deadline.after(2.0)
+    )
     assert scores == (0.0, 1.0, 0.5)
     assert server.requests[0][0] == "/v1/rerank"
-    assert reranker(server.url).rank("q", [], 1.0) == ()
+    assert reranker(server.url).rank("q", [], Deadline.after(1.0)) == ()
 
 
 def _results(change: Callable[[list[Any]], Any]) -> Callable[[str, Any], Any]:
@@ -142,7 +145,7 @@ BAD_SCORES = {
 def test_wrong_scores_never_order_anything(server: ModelServer, case: str) -> None:
     server.tamper = BAD_SCORES[case]
     with pytest.raises(WrongAnswer):
-        reranker(server.url).rank("q", ["a", "b"], 2.0)
+        reranker(server.url).rank("q", ["a", "b"], Deadline.after(2.0))
 
 
 def test_settings_that_cannot_work() -> None:
@@ -167,10 +170,10 @@ def test_one_connection_serves_call_after_call_and_a_lost_one_is_opened_again(
 ) -> None:
     two = embedder(server.url)
     for text in ("a", "b", "c"):
-        two.embed([text], 2.0)
+        two.embed([text], Deadline.after(2.0))
     assert server.connections == 1
     server.hang_up = True
-    two.embed(["d"], 2.0)
-    two.embed(["e"], 2.0)
+    two.embed(["d"], Deadline.after(2.0))
+    two.embed(["e"], Deadline.after(2.0))
     assert server.connections > 1
     assert len(server.requests) == 5

@@ -12,6 +12,7 @@ from docstokg.adapters.sqlite.graph import SqliteGraph
 from docstokg.adapters.sqlite.graph_writer import SqliteGraphWriter
 from docstokg.contracts.graph import SliceRequest
 from docstokg.contracts.records import ChunkNode, EntityRecord, MentionRecord, Scope
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import Misconfigured, Timeout, Unavailable
 from docstokg.loading.transfer.contents import graph_rows
 
@@ -45,18 +46,18 @@ def path(tmp_path: Path) -> Path:
 
 
 def answers(graph: SqliteGraph) -> bool:
-    return bool(graph.slice(ASKED, SCOPE, 30.0).aliases)
+    return bool(graph.slice(ASKED, SCOPE, Deadline.after(30.0)).aliases)
 
 
 def test_a_missing_or_empty_file_is_unavailable(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="there is no graph at"):
-        SqliteGraph(tmp_path / "nothing.sqlite").slice(ASKED, SCOPE, 1.0)
+        SqliteGraph(tmp_path / "nothing.sqlite").slice(ASKED, SCOPE, Deadline.after(1.0))
     (tmp_path / "empty.sqlite").touch()
     with pytest.raises(Unavailable):
-        SqliteGraph(tmp_path / "empty.sqlite").slice(ASKED, SCOPE, 1.0)
+        SqliteGraph(tmp_path / "empty.sqlite").slice(ASKED, SCOPE, Deadline.after(1.0))
     (tmp_path / "text.sqlite").write_text("no database at all, " * 100)
     with pytest.raises(Unavailable):
-        SqliteGraph(tmp_path / "text.sqlite").info(1.0)
+        SqliteGraph(tmp_path / "text.sqlite").info(Deadline.after(1.0))
 
 
 def test_a_truncated_file_is_unavailable_and_a_restored_one_answers_again(path: Path) -> None:
@@ -67,10 +68,10 @@ def test_a_truncated_file_is_unavailable_and_a_restored_one_answers_again(path: 
     with path.open("r+b") as handle:
         handle.truncate(4096)
     with pytest.raises(Unavailable):
-        SqliteGraph(path).slice(ASKED, SCOPE, 1.0)
+        SqliteGraph(path).slice(ASKED, SCOPE, Deadline.after(1.0))
     path.unlink()
     with pytest.raises(Unavailable):
-        graph.slice(ASKED, SCOPE, 1.0)
+        graph.slice(ASKED, SCOPE, Deadline.after(1.0))
     copy.replace(path)
     assert answers(graph)
 
@@ -82,7 +83,7 @@ def test_an_exclusive_lock_is_a_timeout_in_time(path: Path) -> None:
     graph = SqliteGraph(path)
     try:
         with pytest.raises(Timeout):
-            graph.slice(ASKED, SCOPE, 0.2)
+            graph.slice(ASKED, SCOPE, Deadline.after(0.2))
     finally:
         other.execute("ROLLBACK")
         other.close()
@@ -95,9 +96,9 @@ def test_a_statement_that_takes_too_long_is_ended(path: Path) -> None:
         entity_ids=tuple(f"X:{i}" for i in range(300)), max_nodes=10_000, chunks_per_entity=1000
     )
     with pytest.raises(Timeout):
-        graph.slice(asked, SCOPE, 0.002)
+        graph.slice(asked, SCOPE, Deadline.after(0.002))
     with pytest.raises(Timeout):
-        graph.slice(asked, SCOPE, 0.0)
+        graph.slice(asked, SCOPE, Deadline.after(0.0))
     assert answers(graph)
 
 
@@ -110,7 +111,7 @@ def test_every_thread_reads_on_its_own_while_a_load_goes_on(path: Path) -> None:
     def read(mine: list[int]) -> None:
         try:
             while not done.is_set():
-                mine.append(len(graph.slice(ASKED, SCOPE, 30.0).chunks))
+                mine.append(len(graph.slice(ASKED, SCOPE, Deadline.after(30.0)).chunks))
         except Exception as error:
             broken.append(error)
 
@@ -128,7 +129,7 @@ def test_every_thread_reads_on_its_own_while_a_load_goes_on(path: Path) -> None:
         thread.join()
     assert not broken
     assert all(mine == sorted(mine) for mine in seen)
-    assert len(graph.slice(ASKED, SCOPE, 30.0).chunks) == ASKED.chunks_per_entity
+    assert len(graph.slice(ASKED, SCOPE, Deadline.after(30.0)).chunks) == ASKED.chunks_per_entity
 
 
 def test_a_batch_is_whole_or_absent(path: Path) -> None:

@@ -21,8 +21,10 @@ from docstokg.adapters.sqlite.index_writer import SqliteIndexWriter
 from docstokg.adapters.sqlite.session import Sessions
 from docstokg.contracts.records import ChunkRecord, FactRecord, Scope
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.vectors import pack
 from docstokg.errors import Misconfigured, Timeout, Unavailable
+from tests.plans import soon
 
 DIMENSION = 16
 CHUNKS = 60
@@ -103,7 +105,9 @@ def search(index: SqliteIndex, timeout_s: float = PATIENT_S) -> dict[str, Channe
         ChannelQuery(channel="dense", size=10, vector=vector),
         ChannelQuery(channel="facts", size=10, text="word7"),
     ]
-    return {result.channel: result for result in index.search(queries, SCOPE, timeout_s)}
+    return {
+        result.channel: result for result in index.search(queries, SCOPE, Deadline.after(timeout_s))
+    }
 
 
 def failures(index: SqliteIndex) -> dict[str, str | None]:
@@ -124,8 +128,8 @@ def sidecar(path: Path, name: str) -> Path:
 def test_a_missing_file_is_not_made_by_reading(tmp_path: Path) -> None:
     index = SqliteIndex(tmp_path / "nothing.sqlite")
     for call in (
-        lambda: index.info(PATIENT_S),
-        lambda: index.get(["x"], SCOPE, PATIENT_S),
+        lambda: index.info(soon()),
+        lambda: index.get(["x"], SCOPE, soon()),
         lambda: search(index),
     ):
         with pytest.raises(Unavailable, match=r"docstokg load.*docstokg demo"):
@@ -151,7 +155,7 @@ def test_a_truncated_file_is_unavailable_until_it_is_whole_again(
     with pytest.raises(Unavailable):
         search(index)
     with pytest.raises(Unavailable):
-        index.get([record(1).uuid], SCOPE, PATIENT_S)
+        index.get([record(1).uuid], SCOPE, soon())
     with path.open("r+b") as file:
         file.write(whole)
     assert healthy(index)
@@ -181,7 +185,7 @@ def test_an_exclusive_lock_is_a_timeout_and_passes(index: SqliteIndex, path: Pat
     with pytest.raises(Timeout):
         search(locked, timeout_s=0.3)
     with pytest.raises(Timeout):
-        locked.get([record(1).uuid], SCOPE, 0.3)
+        locked.get([record(1).uuid], SCOPE, Deadline.after(0.3))
     holder.close()
     assert healthy(locked)
     locked.close()
@@ -233,7 +237,7 @@ def test_a_namespace_without_weights_or_vectors_loses_those_channels_only(
         ChannelQuery(channel="dense", size=5, vector=record(7).vector),
     ]
     for namespace, lost in (("plain", "unavailable"), ("unknown", None)):
-        found = index.search(queries, Scope(namespace=namespace), PATIENT_S)
+        found = index.search(queries, Scope(namespace=namespace), soon())
         assert [result.failure for result in found] == [None, lost, lost]
     assert healthy(index)
 
@@ -248,7 +252,7 @@ def test_during_a_load_old_texts_are_never_found(index: SqliteIndex, path: Path)
         for channel in ("bm25", "splade", "dense")
         for hit in found[channel].hits
     )
-    assert index.info(PATIENT_S).unfinished == {"": "run-2"}
+    assert index.info(soon()).unfinished == {"": "run-2"}
     writer.close_load()
     assert search(index)["dense"].hits[0].uuid == record(7).uuid
     writer.close()
@@ -272,7 +276,7 @@ def test_a_load_in_another_process_is_seen_without_restart(tmp_path: Path) -> No
     path = tmp_path / "later.sqlite"
     load(path, count=10)
     index = SqliteIndex(path)
-    assert index.info(PATIENT_S).chunks == 10
+    assert index.info(soon()).chunks == 10
     assert search(index)["dense"].hits[0].uuid == record(7).uuid
     subprocess.run(
         [sys.executable, __file__, str(path)],
@@ -281,10 +285,10 @@ def test_a_load_in_another_process_is_seen_without_restart(tmp_path: Path) -> No
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         cwd=ROOT,
     )
-    assert index.info(PATIENT_S).chunks == CHUNKS
-    assert index.info(PATIENT_S).namespaces == ("ns",)
+    assert index.info(soon()).chunks == CHUNKS
+    assert index.info(soon()).namespaces == ("ns",)
     query = ChannelQuery(channel="dense", size=1, vector=record(CHUNKS - 1).vector)
-    (found,) = index.search([query], SCOPE, PATIENT_S)
+    (found,) = index.search([query], SCOPE, soon())
     assert found.hits[0].uuid == record(CHUNKS - 1).uuid
     index.close()
 
@@ -334,7 +338,7 @@ def test_a_load_waits_for_the_end_of_another_process_s(tmp_path: Path, end: str)
     assert opened.wait(30.0)
     theirs.communicate()
     ours.close_load()
-    assert SqliteIndex(path).info(5.0).unfinished == {}
+    assert SqliteIndex(path).info(Deadline.after(5.0)).unfinished == {}
     waiting.join()
     ours.close()
 
@@ -355,7 +359,7 @@ def test_a_search_asks_the_file_a_few_times_and_not_once_a_hit(
 
     monkeypatch.setattr(Sessions, "use", counted)
     query = ChannelQuery(channel="dense", size=50, vector=record(1).vector)
-    (result,) = index.search([query], SCOPE, PATIENT_S)
+    (result,) = index.search([query], SCOPE, soon())
     index.close()
     assert len(result.hits) == 50
     assert sum(text.startswith("SELECT") for text in statements) < 10

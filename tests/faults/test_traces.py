@@ -10,6 +10,7 @@ import time
 import pytest
 
 from docstokg.contracts.state import TraceMessage
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import QuotaExceeded
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
@@ -85,7 +86,9 @@ def test_an_expired_trace_is_removed_before_the_next_one_is_written(
     now = int(time.time() * 1000)
     days = {"expired": 31, "kept": 29}
     old = [message(name, now - n * 86_400_000) for name, n in days.items()]
-    Wiring(Settings(graph_url=f"sqlite:///{copied_store}")).trace_store().write(old, PATIENCE_S)
+    Wiring(Settings(graph_url=f"sqlite:///{copied_store}")).trace_store().write(
+        old, Deadline.after(PATIENCE_S)
+    )
     body = client_for(copied_store, traces="local").post("/v1/search", json={"query": QUESTION})
     asked = body.json()["metadata"]["request_id"]
     assert eventually(lambda: asked in {row[0] for row in traced(copied_store)})
@@ -142,11 +145,11 @@ def test_a_full_queue_is_said_and_never_waited_for(copied_store) -> None:
         return {"batchItemFailures": []}
 
     waiting = LocalTraceQueue(consumer, Telemetry(write=lambda line: None))
-    waiting.send(message("first"), 0.05)
+    waiting.send(message("first"), Deadline.after(0.05))
     assert started.wait(PATIENCE_S)
     with pytest.raises(QuotaExceeded):
         for number in range(MOST_WAITING + 1):
-            waiting.send(message(f"m{number}"), 0.05)
+            waiting.send(message(f"m{number}"), Deadline.after(0.05))
     stuck.set()
     waiting.close()
 
@@ -164,10 +167,10 @@ def test_what_could_not_be_written_is_delivered_again() -> None:
         return {"batchItemFailures": [{"itemIdentifier": name} for name in failed]}
 
     waiting = LocalTraceQueue(consumer, Telemetry(write=lost.append), pause_s=0.01)
-    waiting.send(message("bad"), 0.05)
+    waiting.send(message("bad"), Deadline.after(0.05))
     assert eventually(lambda: lost)
     assert seen == [["bad"]] * 3
-    waiting.send(message("good"), 0.05)
+    waiting.send(message("good"), Deadline.after(0.05))
     assert eventually(lambda: len(seen) > 3)
     waiting.close()
     assert seen[3:] == [["good"]]

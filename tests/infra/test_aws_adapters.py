@@ -22,6 +22,7 @@ from docstokg.adapters.jwt_tokens import JwksTokens
 from docstokg.contracts.envelope import Caller
 from docstokg.contracts.state import TraceMessage
 from docstokg.domain.circuit import Circuit
+from docstokg.domain.deadline import Deadline
 from docstokg.entry import Entry
 from docstokg.errors import (
     CircuitOpen,
@@ -70,17 +71,17 @@ def table(aws: Any, request: pytest.FixtureRequest) -> str:
 def test_a_cached_body_comes_back_until_its_time_is_over(table: str) -> None:
     cache = DynamoDbCache(table, REGION)
     body = json.dumps({"answer": "It's \U0001f600"}, ensure_ascii=False)
-    assert cache.get("k", LONG_S) is None
-    cache.put("k", "hash", body, 60, LONG_S)
-    assert cache.get("k", LONG_S) == ("hash", body)
-    cache.put("k", "other", body, 0, LONG_S)
-    assert cache.get("k", LONG_S) is None
+    assert cache.get("k", Deadline.after(LONG_S)) is None
+    cache.put("k", "hash", body, 60, Deadline.after(LONG_S))
+    assert cache.get("k", Deadline.after(LONG_S)) == ("hash", body)
+    cache.put("k", "other", body, 0, Deadline.after(LONG_S))
+    assert cache.get("k", Deadline.after(LONG_S)) is None
 
 
 def test_a_silent_service_costs_only_the_time_given(silent: str) -> None:
     cache = DynamoDbCache("cache", service=AwsService("dynamodb", REGION, silent))
     with pytest.raises(Timeout):
-        cache.get("k", 0.05)
+        cache.get("k", Deadline.after(0.05))
 
 
 def refuse() -> None:
@@ -96,15 +97,15 @@ def test_an_open_circuit_is_open_for_every_sandbox_until_its_time_is_over(table:
     first, second = (CircuitTable(table, "graph", REGION, refresh_s=0) for _ in range(2))
     once = Circuit(failures=1)
     here, there = (Breaker("graph", circuit=once, shared=one) for one in (first, second))
-    assert there.call(lambda: 1, 1) == 1
+    assert there.call(lambda: 1, Deadline.after(1)) == 1
     with pytest.raises(Unavailable, match="refused"):
-        here.call(refuse, 1)
+        here.call(refuse, Deadline.after(1))
     _settled(first)
     second.is_open()
     _settled(second)
     for breaker in (here, there):
         with pytest.raises(CircuitOpen, match="elsewhere"):
-            breaker.call(lambda: 1, 1)
+            breaker.call(lambda: 1, Deadline.after(1))
     third = CircuitTable(table, "model", REGION, refresh_s=0)
     assert not third.is_open()
     third.open(0)
@@ -118,7 +119,7 @@ def test_without_the_table_only_the_own_circuit_counts(aws: Any) -> None:
     table = CircuitTable("nowhere", "graph", REGION, refresh_s=0, telemetry=telemetry)
     breaker = Breaker("graph", shared=table)
     for _ in range(3):
-        assert breaker.call(lambda: 1, 1) == 1
+        assert breaker.call(lambda: 1, Deadline.after(1)) == 1
         _settled(table)
     table.open()
     _settled(table)
@@ -128,14 +129,14 @@ def test_without_the_table_only_the_own_circuit_counts(aws: Any) -> None:
 
 def test_a_count_is_shared_and_expires(aws: Any, table: str) -> None:
     one, two = (DynamoDbCounter(table, REGION) for _ in range(2))
-    taken = [counter.add("walks-x-1", 120, LONG_S) for counter in (one, two, one)]
+    taken = [counter.add("walks-x-1", 120, Deadline.after(LONG_S)) for counter in (one, two, one)]
     assert taken == [1, 2, 3]
-    assert one.add("walks-x-2", 120, LONG_S) == 1
+    assert one.add("walks-x-2", 120, Deadline.after(LONG_S)) == 1
     items = aws.client("dynamodb").scan(TableName=table)["Items"]
     (item,) = (item for item in items if item["taken"]["N"] == "3")
     assert 100 <= int(item["expires_at"]["N"]) - time.time() <= 120
     with pytest.raises(Misconfigured):
-        DynamoDbCounter("nowhere", REGION).add("x", 60, LONG_S)
+        DynamoDbCounter("nowhere", REGION).add("x", 60, Deadline.after(LONG_S))
 
 
 TRACE = TraceMessage(
@@ -152,7 +153,7 @@ TRACE = TraceMessage(
 def test_a_trace_arrives_as_it_was(aws: Any) -> None:
     client = aws.client("sqs")
     url = client.create_queue(QueueName="traces")["QueueUrl"]
-    SqsTrace(url).send(TRACE, LONG_S)
+    SqsTrace(url).send(TRACE, Deadline.after(LONG_S))
     (message,) = client.receive_message(QueueUrl=url)["Messages"]
     assert TraceMessage.model_validate_json(message["Body"]) == TRACE
 
@@ -340,12 +341,12 @@ class Remembered:
         self.rows: dict[str, TraceMessage] = {}
         self._refuse, self._error = refuse, error
 
-    def write(self, messages: Any, timeout_s: float) -> None:
+    def write(self, messages: Any, deadline: Deadline) -> None:
         if any(message.request_id == self._refuse for message in messages):
             raise self._error("refused")
         self.rows |= {message.request_id: message for message in messages}
 
-    def remove_before(self, epoch_ms: int, timeout_s: float) -> int:
+    def remove_before(self, epoch_ms: int, deadline: Deadline) -> int:
         old = [key for key, row in self.rows.items() if row.created_ms < epoch_ms]
         for key in old:
             del self.rows[key]

@@ -7,6 +7,7 @@ from pathlib import Path
 from docstokg.adapters.neo4j import cypher
 from docstokg.adapters.neo4j import graph as adapter
 from docstokg.adapters.neo4j.plan_guard import PlanVerdict
+from docstokg.domain.deadline import Deadline
 from tests.contract.real import neo4j_sides
 from tests.jvm.servers import Engine
 from tests.services import own_home, start_own
@@ -24,7 +25,7 @@ def main() -> int:
     with own_home(Engine.NEO4J) as home:
         graph, writer = neo4j_sides(start_own(Engine.NEO4J, home))
         writer.close_load()
-        verdicts: tuple[PlanVerdict, ...] = graph.warm(180)
+        verdicts: tuple[PlanVerdict, ...] = graph.warm(Deadline.after(180))
         graph.close()
         writer.close()
     refused = [verdict for verdict in verdicts if verdict.reasons]

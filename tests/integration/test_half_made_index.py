@@ -7,6 +7,7 @@ import pytest
 
 from docstokg.adapters.opensearch.index import OpenSearchIndex
 from docstokg.adapters.opensearch.writer import OpenSearchWriter
+from docstokg.domain.deadline import Deadline
 from tests.contract.real import ask
 from tests.contract.test_search_index import fact, seizure
 from tests.services import SERVICES
@@ -27,7 +28,7 @@ def load(url: str, name: str) -> tuple[int, int]:
             writer.put([(seizure("a"), "print")])
             writer.put_facts([fact("f", "seizure", "a")])
             writer.close_load()
-        info = index.info(30)
+        info = index.info(Deadline.after(30))
         return info.chunks, info.facts
     finally:
         index.close()
@@ -46,7 +47,7 @@ def test_one_of_both_indices_is_made_when_the_other_is_there(
         (made,) = mapping
         ask(url, "DELETE", f"/{made}")
         if lost == "facts":
-            info = index.info(30)
+            info = index.info(Deadline.after(30))
             assert (info.chunks, info.facts, info.unfinished) == (0, 0, {"": "run-1"})
     finally:
         index.close()

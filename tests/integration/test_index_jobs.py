@@ -26,6 +26,7 @@ from docstokg.adapters.opensearch.snapshots import Snapshots
 from docstokg.adapters.opensearch.writer import OpenSearchWriter
 from docstokg.contracts.records import ChunkRecord, DocumentRecord, Scope
 from docstokg.contracts.retrieval import ChannelQuery
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.vectors import pack
 from docstokg.errors import Misconfigured, Timeout
 from tests.jvm.servers import Endpoint, Engine
@@ -98,17 +99,17 @@ def test_what_a_snapshot_holds_comes_back(kept: Kept) -> None:
     assert len(set(jobs.drill("monday"))) == 1
     writer.delete("kept", None)
     writer.close_load()
-    kept.server.call("DELETE", "/kept-documents", timeout_s=30)
-    assert reader.get(["u1"], SPACE, 30).missing == ("u1",)
+    kept.server.call("DELETE", "/kept-documents", deadline=Deadline.after(30))
+    assert reader.get(["u1"], SPACE, Deadline.after(30)).missing == ("u1",)
     restored = jobs.restore("monday")
     assert len(restored) == 3
     assert kept.register.text("kept", "d") == "One. Two."
-    assert set(reader.get(["u1", "u2"], SPACE, 30).chunks) == {"u1", "u2"}
+    assert set(reader.get(["u1", "u2"], SPACE, Deadline.after(30)).chunks) == {"u1", "u2"}
     # Aliases moved whole: another load finds one index behind each.
     writer.open_load("again", None, None, None)
     writer.put([(chunk(3), "three")])
     writer.close_load()
-    assert set(reader.get(["u1", "u3"], SPACE, 30).chunks) == {"u1", "u3"}
+    assert set(reader.get(["u1", "u3"], SPACE, Deadline.after(30)).chunks) == {"u1", "u3"}
 
 
 def chunk_of(doc_id: str, number: int) -> ChunkRecord:
@@ -160,7 +161,7 @@ def test_a_restore_deletes_again_what_was_deleted_since(kept: Kept) -> None:
     assert jobs.digest(ALIASES) == in_use
     jobs.restore(first["begun"])
     assert jobs.digest(ALIASES) == in_use
-    assert reader.get(["u1", "u2"], SPACE, 30).missing == ("u2",)
+    assert reader.get(["u1", "u2"], SPACE, Deadline.after(30)).missing == ("u2",)
     assert [one.doc_id for one in kept.register.documents("kept")] == ["stays"]
     # Another day, and the first is forgotten; without one for days, its age is told.
     later = jobs.keep_daily(now + 5 * 86_400, days=1)
@@ -185,9 +186,9 @@ class Asking(threading.Thread):
                 ChannelQuery(channel="dense", size=3, vector=VECTORS[number % len(VECTORS)]),
             ]
             try:
-                words, meaning = self._reader.search(asked, SPACE, 30)
+                words, meaning = self._reader.search(asked, SPACE, Deadline.after(30))
                 (first, *_), near = words.hits, [int(hit.uuid[1:]) for hit in meaning.hits]
-                whole = set(self._reader.get([f"u{number}"], SPACE, 30).chunks)
+                whole = set(self._reader.get([f"u{number}"], SPACE, Deadline.after(30)).chunks)
                 right = {n % len(VECTORS) for n in near} == {number % len(VECTORS)}
                 if first.uuid != f"u{number}" or not right or whole != {f"u{number}"}:
                     self.wrong.append((number, words, meaning))
@@ -202,7 +203,11 @@ class Asking(threading.Thread):
 
 def scores(reader: OpenSearchIndex) -> list[float]:
     asked = [ChannelQuery(channel="bm25", size=3, text=f"passage {n}") for n in range(20)]
-    return [hit.score for result in reader.search(asked, SPACE, 30) for hit in result.hits[:1]]
+    return [
+        hit.score
+        for result in reader.search(asked, SPACE, Deadline.after(30))
+        for hit in result.hits[:1]
+    ]
 
 
 def test_a_resize_killed_twice_ends_in_the_same_and_no_question_fails(kept: Kept) -> None:
@@ -241,7 +246,7 @@ def test_a_resize_killed_twice_ends_in_the_same_and_no_question_fails(kept: Kept
     writer.open_load("again", None, None, None)
     writer.put([(chunk(MANY), "new")])
     writer.close_load()
-    assert kept.reader.get([f"u{MANY}"], SPACE, 30).missing == ()
+    assert kept.reader.get([f"u{MANY}"], SPACE, Deadline.after(30)).missing == ()
     server.close()
 
 

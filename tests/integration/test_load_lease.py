@@ -13,6 +13,7 @@ from docstokg.adapters.opensearch import lease as opensearch_lease
 from docstokg.adapters.opensearch.lease import LoadLease
 from docstokg.adapters.opensearch.server import Server, index_notes
 from docstokg.adapters.opensearch.writer import OpenSearchWriter
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import Timeout, Unavailable
 from docstokg.loading.run.lease import TAKE_S
 from tests.services import SERVICES
@@ -40,14 +41,14 @@ def leases(place: tuple[str, str]) -> Iterator[tuple[LoadLease, LoadLease]]:
 
 def test_a_second_loader_waits_until_the_first_is_done(leases) -> None:
     first, second = leases
-    first.acquire(0)
+    first.acquire(Deadline.after(0))
     waited: list[int] = []
     with pytest.raises(Timeout, match="does not end"):
-        second.acquire(2, waited.append)
+        second.acquire(Deadline.after(2), waited.append)
     assert sum(waited) >= 1
     first.check()
     first.release()
-    second.acquire(0)
+    second.acquire(Deadline.after(0))
     second.check()
 
 
@@ -58,7 +59,7 @@ def test_a_killed_holder_of_this_machine_is_waited_for_no_longer(place, leases) 
     os.kill(holder.pid, signal.SIGKILL)
     holder.wait()
     holder.stdout.close()
-    leases[0].acquire(20)  # of another machine it would take thirty
+    leases[0].acquire(Deadline.after(20))  # of another machine it would take thirty
 
 
 @pytest.mark.parametrize("run", ["", "one"])
@@ -68,8 +69,8 @@ def test_a_holder_that_was_stopped_too_long_writes_no_more(leases, monkeypatch, 
     monkeypatch.setattr(opensearch_lease, "_process", lambda pid: "")
     monkeypatch.setattr(opensearch_lease, "RENEW_S", 600.0)
     monkeypatch.setattr(opensearch_lease, "LEASE_S", 3.0)
-    first.acquire(0, run=run)
-    second.acquire(30)
+    first.acquire(Deadline.after(0), run=run)
+    second.acquire(Deadline.after(30))
     monkeypatch.setattr(opensearch_lease, "CALL_S", 5.0)
     with pytest.raises(Unavailable, match="run it again"):
         first.check()
@@ -80,11 +81,11 @@ def test_tasks_of_one_run_share_the_lease_and_nobody_else_has_it(place, leases) 
     first, second = leases
     stranger = LoadLease(Server(url=place[0]), place[1])
     try:
-        first.acquire(0, run="one")
-        second.acquire(0, run="one")
+        first.acquire(Deadline.after(0), run="one")
+        second.acquire(Deadline.after(0), run="one")
         for other in ("", "two"):
             with pytest.raises(Timeout, match="does not end"):
-                stranger.acquire(0, run=other)
+                stranger.acquire(Deadline.after(0), run=other)
         first._renew()
         second._renew()
         first.check()
@@ -92,11 +93,11 @@ def test_tasks_of_one_run_share_the_lease_and_nobody_else_has_it(place, leases) 
         first.release(more=True)
         second.check()
         with pytest.raises(Timeout):
-            stranger.acquire(0)
+            stranger.acquire(Deadline.after(0))
         second.release()  # of the run's last task
-        stranger.acquire(0)
+        stranger.acquire(Deadline.after(0))
         with pytest.raises(Timeout):
-            second.acquire(0, run="one")
+            second.acquire(Deadline.after(0), run="one")
     finally:
         stranger.release()
         stranger._server.close()
@@ -106,9 +107,9 @@ def test_the_lease_of_a_run_that_died_passes_on_to_another(leases, monkeypatch) 
     first, second = leases
     assert TAKE_S > opensearch_lease.LEASE_S
     monkeypatch.setattr(opensearch_lease, "LEASE_S", 3.0)
-    first.acquire(0, run="one")
+    first.acquire(Deadline.after(0), run="one")
     first.release(more=True)
-    second.acquire(TAKE_S, run="two")
+    second.acquire(Deadline.after(TAKE_S), run="two")
     second.check()
 
 
@@ -119,22 +120,22 @@ def test_loads_of_two_namespaces_exclude_the_whole_index_and_not_each_other(plac
         LoadLease(one, place[1], name) for one, name in zip(servers, names, strict=True)
     )
     try:
-        anna.acquire(0)
-        bert.acquire(0)
+        anna.acquire(Deadline.after(0))
+        bert.acquire(Deadline.after(0))
         for other in (again, whole):
             with pytest.raises(Timeout, match="does not end"):
-                other.acquire(2)
+                other.acquire(Deadline.after(2))
         anna.release()
         with pytest.raises(Timeout):
-            whole.acquire(2)
+            whole.acquire(Deadline.after(2))
         bert.release()
-        whole.acquire(5)
+        whole.acquire(Deadline.after(5))
         for one in (anna, bert):
             with pytest.raises(Timeout):
-                one.acquire(0)
+                one.acquire(Deadline.after(0))
         whole.check()
         whole.release()
-        again.acquire(0)
+        again.acquire(Deadline.after(0))
     finally:
         for lease, one in zip((anna, bert, again, whole), servers, strict=True):
             lease.release()
@@ -153,7 +154,7 @@ def test_notes_of_loads_that_open_and_close_at_once_are_all_kept(place) -> None:
             ]
             for one in opened:
                 one.result()
-            notes = index_notes(Server(url=place[0]), place[1], 30.0)
+            notes = index_notes(Server(url=place[0]), place[1], Deadline.after(30.0))
             assert notes is not None
             assert notes["unfinished"] == {name: f"run-{name}" for name in names}
             closed = [
@@ -162,7 +163,7 @@ def test_notes_of_loads_that_open_and_close_at_once_are_all_kept(place) -> None:
             ]
             for one in closed:
                 one.result()
-        notes = index_notes(Server(url=place[0]), place[1], 30.0)
+        notes = index_notes(Server(url=place[0]), place[1], Deadline.after(30.0))
         assert notes is not None and notes["unfinished"] == {"n0": "run-n0"}
     finally:
         for writer in writers:

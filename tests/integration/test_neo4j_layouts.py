@@ -10,6 +10,7 @@ from docstokg.adapters.neo4j.graph import Neo4jGraph
 from docstokg.adapters.neo4j.writer import Neo4jGraphWriter
 from docstokg.contracts.graph import SliceRequest
 from docstokg.contracts.records import EntityRecord, MentionRecord, Scope
+from docstokg.domain.deadline import Deadline
 from tests.contract.real import neo4j_sides, neo4j_store
 from tests.jvm.servers import Engine
 from tests.services import SERVICES, server
@@ -62,7 +63,7 @@ def test_sections_become_chunks_once(adopted: tuple[Neo4jGraph, Neo4jGraphWriter
     assert sorted(row[0] for row in writer.labels("default")) == sorted(
         map(number, ("s1", "2", "twin"))
     )
-    assert graph.info(30.0).chunks == 4
+    assert graph.info(Deadline.after(30.0)).chunks == 4
 
 
 def test_what_sections_mention_is_found_and_guarded(
@@ -75,11 +76,13 @@ def test_what_sections_mention_is_found_and_guarded(
         writer.put_mentions("default", {number(name): [mention]})
     writer.close_load()
     asked = SliceRequest(alias_keys=("one",))
-    everything = graph.slice(asked, SPACE, 30.0)
+    everything = graph.slice(asked, SPACE, Deadline.after(30.0))
     assert [(chunk.chunk_id, chunk.doc_id) for chunk in everything.chunks] == sorted(
         [("s1", "guide"), ("2", "other")], key=lambda pair: number(pair[0])
     )
-    assert [chunk.chunk_id for chunk in graph.slice(asked, STRANGER, 30.0).chunks] == ["s1"]
+    assert [
+        chunk.chunk_id for chunk in graph.slice(asked, STRANGER, Deadline.after(30.0)).chunks
+    ] == ["s1"]
 
 
 def test_first_loads_make_the_schema_at_once() -> None:

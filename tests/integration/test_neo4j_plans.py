@@ -12,6 +12,7 @@ from docstokg.adapters.neo4j.graph import Neo4jGraph, committed_digests
 from docstokg.adapters.neo4j.plan_guard import PlanVerdict, judge, operators
 from docstokg.contracts.graph import SliceRequest
 from docstokg.contracts.records import EntityRecord, RelationRecord, Scope
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import PlanRejected, WrongAnswer
 from docstokg.observability import Telemetry
 from tests.contract.real import neo4j_sides, neo4j_store
@@ -89,7 +90,7 @@ def graph() -> Iterator[Neo4jGraph]:
 def verdict_of(graph: Neo4jGraph, template: Template) -> PlanVerdict:
     from docstokg.adapters.neo4j.graph import _explained
 
-    return graph._server.run(_explained(graph._server, template), 30.0)
+    return graph._server.run(_explained(graph._server, template), Deadline.after(30.0))
 
 
 @pytest.mark.parametrize("name", sorted(BAD))
@@ -184,7 +185,9 @@ def test_a_refused_template_never_runs_and_is_audited(
     try:
         for _ in range(2):
             with pytest.raises(PlanRejected, match="slice"):
-                other.slice(SliceRequest(alias_keys=("x",)), Scope(namespace="n"), 30.0)
+                other.slice(
+                    SliceRequest(alias_keys=("x",)), Scope(namespace="n"), Deadline.after(30.0)
+                )
         assert counted == [("cypher_explain_reject_total", "slice")]
         assert [json.loads(line)["action"] for line in lines] == ["plan_rejected"]
     finally:
@@ -195,9 +198,13 @@ def test_after_warming_up_a_question_keeps_the_usual_limit(graph: Neo4jGraph) ->
     at = server(Engine.NEO4J)
     fresh = Neo4jGraph(url=at.url, user=at.user, password=at.password)
     try:
-        assert {verdict.template for verdict in fresh.warm(120)} == {t.name for t in cypher.READS}
+        assert {verdict.template for verdict in fresh.warm(Deadline.after(120))} == {
+            t.name for t in cypher.READS
+        }
         asked = SliceRequest(alias_keys=("hp 0003", "hp 0004"), chunk_uuids=("u",) * 20)
-        assert fresh.slice(asked, Scope(namespace="n"), 30.0).entities, "no Timeout after 1.5 s"
+        assert fresh.slice(asked, Scope(namespace="n"), Deadline.after(30.0)).entities, (
+            "no Timeout after 1.5 s"
+        )
     finally:
         fresh.close()
 

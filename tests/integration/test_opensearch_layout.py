@@ -11,6 +11,7 @@ from docstokg.adapters.sqlite.index import SqliteIndex
 from docstokg.adapters.sqlite.index_writer import SqliteIndexWriter
 from docstokg.contracts.records import ChunkRecord, Scope
 from docstokg.contracts.retrieval import ChannelQuery
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import Misconfigured
 from docstokg.ports import IndexWriter, SearchIndex
 from tests.contract.real import ask, opensearch_store
@@ -44,10 +45,12 @@ def load(writer: IndexWriter, run: str, *chunks: ChunkRecord) -> None:
 
 
 def found(index: SearchIndex, *queries: ChannelQuery) -> list[str]:
-    (result,) = index.search(queries, SPACE, 30.0)
+    (result,) = index.search(queries, SPACE, Deadline.after(30.0))
     names = {
         item.uuid: item.chunk_id
-        for item in index.get([hit.uuid for hit in result.hits], SPACE, 30.0).chunks.values()
+        for item in index.get(
+            [hit.uuid for hit in result.hits], SPACE, Deadline.after(30.0)
+        ).chunks.values()
     }
     return [names[hit.uuid] for hit in result.hits]
 
@@ -59,11 +62,11 @@ def test_a_rare_token_weighs_more_as_it_does_in_the_embedded_index(tmp_path: Pat
     with opensearch_store() as real:
         for index, writer in (embedded, real):
             load(writer, "1", *first)
-            index.info(30.0)
+            index.info(Deadline.after(30.0))
             assert found(index, QUESTION)[0] == "r"
             # Once the token is everywhere and the other is not, it is the other way round.
             load(writer, "2", *(chunk(f"more{n}", {"rare.": 0.5}) for n in range(60)))
-            index.info(30.0)
+            index.info(Deadline.after(30.0))
             assert found(index, QUESTION)[0] == "c7"
     for side in embedded:
         side.close()

@@ -15,6 +15,7 @@ from docstokg.adapters.opensearch.server import Auth
 from docstokg.adapters.opensearch.writer import OpenSearchWriter
 from docstokg.contracts.records import FactRecord, Scope
 from docstokg.contracts.retrieval import ChannelQuery
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import Misconfigured
 from tests.loopback import Loopback
 from tests.signatures import KEY, SECRET, Signed, be_a_role, certificate, problem
@@ -96,9 +97,9 @@ def test_searching_reading_and_writing_are_signed(domain: Domain, auth: Auth) ->
     index = OpenSearchIndex(**domain.named(auth))
     writer = OpenSearchWriter(**domain.named(auth))
     try:
-        (found,) = index.search([QUESTION], SPACE, 10.0)
+        (found,) = index.search([QUESTION], SPACE, Deadline.after(10.0))
         assert [hit.uuid for hit in found.hits] == ["u"]
-        assert index.get(["u"], SPACE, 10.0).missing == ("u",)
+        assert index.get(["u"], SPACE, Deadline.after(10.0)).missing == ("u",)
         fact = FactRecord(id="f é", namespace="n", text="ü", source="a", type="b", target="c")
         writer.put_facts([fact])
     finally:
@@ -114,7 +115,7 @@ def test_a_refused_signature_is_a_setting_to_mend(domain: Domain, auth: Auth) ->
     index = OpenSearchIndex(**domain.named(auth))
     try:
         with pytest.raises(Misconfigured):
-            index.search([QUESTION], SPACE, 10.0)
+            index.search([QUESTION], SPACE, Deadline.after(10.0))
     finally:
         index.close()
     assert domain.seen.problems == ["the signature is another"]

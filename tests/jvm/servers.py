@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import DocsToKGError, Unavailable
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
@@ -261,11 +262,11 @@ def warm_up(engine: Engine, endpoint: Endpoint, report: Report) -> None:
             password=endpoint.password,
             telemetry=Telemetry(level="ERROR"),
         )
-    begun = time.monotonic()
+    begun, deadline = time.monotonic(), Deadline.after(WARM_SECONDS)
     try:
-        while (left := WARM_SECONDS - (time.monotonic() - begun)) > 0:
+        while not deadline.is_over():
             try:
-                port.warm(left)
+                port.warm(deadline)
             except Unavailable:  # it accepts connections before its database is open
                 time.sleep(0.5)
                 continue

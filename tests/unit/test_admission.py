@@ -2,11 +2,11 @@
 
 import asyncio
 import threading
-import time
 from collections.abc import Callable
 
 import pytest
 
+from docstokg.domain.deadline import Deadline
 from docstokg_local.server.admission import (
     Admission,
     ClientGone,
@@ -53,7 +53,7 @@ class Held:
             self.admission.run(
                 work or wait,
                 caller=caller,
-                ends=time.monotonic() + timeout_s,
+                deadline=Deadline.after(timeout_s),
                 hang_up=hang_up,
                 units=units,
             )

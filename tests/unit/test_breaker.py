@@ -10,6 +10,7 @@ from docstokg.adapters import breaker
 from docstokg.adapters.bounded import within
 from docstokg.adapters.breaker import Breaker
 from docstokg.domain.circuit import Circuit
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import CircuitOpen, Misconfigured, Timeout, Unavailable, WrongAnswer
 from docstokg.observability import Telemetry
 
@@ -24,7 +25,7 @@ def raising(exc: Exception) -> Callable[[], None]:
 def fail(made: Breaker, exc: Exception | None = None, timeout_s: float = 1.0) -> None:
     exc = exc or Unavailable("refused")
     with pytest.raises(type(exc)):
-        made.call(raising(exc), timeout_s)
+        made.call(raising(exc), Deadline.after(timeout_s))
 
 
 def eventually(truth: Callable[[], bool], seconds: float = 5.0) -> bool:
@@ -53,10 +54,10 @@ def test_a_request_is_the_trial_where_nothing_probes() -> None:
     fail(made)
     fail(made)
     with pytest.raises(CircuitOpen):
-        made.call(lambda: 1, 1.0)
+        made.call(lambda: 1, Deadline.after(1.0))
     now[0] = 11.0
-    assert made.call(lambda: 1, 1.0) == 1
-    assert made.call(lambda: 2, 1.0) == 2
+    assert made.call(lambda: 1, Deadline.after(1.0)) == 1
+    assert made.call(lambda: 2, Deadline.after(1.0)) == 2
 
 
 def test_what_speaks_for_a_dependency_closes_its_circuit() -> None:
@@ -64,11 +65,11 @@ def test_what_speaks_for_a_dependency_closes_its_circuit() -> None:
     for exc in (WrongAnswer("no"), Timeout("late")):
         fail(made)
         fail(made, exc, timeout_s=0.1)  # too short to say anything of the other side
-        assert made.call(lambda: 1, 1.0) == 1
+        assert made.call(lambda: 1, Deadline.after(1.0)) == 1
     fail(made, Misconfigured("refused"))
     fail(made, Timeout("late"), timeout_s=0.5)
     with pytest.raises(CircuitOpen):
-        made.call(lambda: 1, 1.0)
+        made.call(lambda: 1, Deadline.after(1.0))
 
 
 def test_it_is_probed_until_it_is_back_and_no_request_is_the_trial(
@@ -92,12 +93,12 @@ def test_it_is_probed_until_it_is_back_and_no_request_is_the_trial(
     fail(made, Unavailable("connection refused"))
     assert eventually(lambda: probes[0] >= 3)
     with pytest.raises(CircuitOpen):
-        made.call(lambda: 1, 1.0)
+        made.call(lambda: 1, Deadline.after(1.0))
     assert "circuit_open" in lines[0] and "connection refused" in lines[0]
     back.set()
     assert eventually(lambda: len(lines) == 2)
     assert "circuit_closed" in lines[1]
-    assert made.call(lambda: 1, 1.0) == 1
+    assert made.call(lambda: 1, Deadline.after(1.0)) == 1
     made.close()
 
 
@@ -124,20 +125,20 @@ def test_what_one_process_learns_the_others_know() -> None:
     fail(here)
     assert others.known
     with pytest.raises(CircuitOpen, match="elsewhere"):
-        there.call(lambda: 1, 1.0)
-    assert there.call(lambda: 1, 1.0, alone=True) == 1
+        there.call(lambda: 1, Deadline.after(1.0))
+    assert there.call(lambda: 1, Deadline.after(1.0), alone=True) == 1
 
 
 def test_a_call_that_does_not_end_is_left_behind() -> None:
     ends = threading.Event()
     with pytest.raises(Timeout, match=r"the model did not answer in 0\.05 s"):
-        within(ends.wait, 0.05, "the model")
+        within(ends.wait, Deadline.after(0.05), "the model")
     ends.set()
-    assert within(lambda: 3, 1.0, "it") == 3
+    assert within(lambda: 3, Deadline.after(1.0), "it") == 3
 
 
 def test_what_a_call_raises_is_raised_even_when_it_is_a_timeout_of_its_own() -> None:
     with pytest.raises(TimeoutError, match="between two bytes"):
-        within(raising(TimeoutError("between two bytes")), 5.0, "it")
+        within(raising(TimeoutError("between two bytes")), Deadline.after(5.0), "it")
     with pytest.raises(KeyError):
-        within(raising(KeyError("x")), 5.0, "it")
+        within(raising(KeyError("x")), Deadline.after(5.0), "it")

@@ -9,6 +9,7 @@ from docstokg.contracts.state import Block
 from docstokg.domain.answer import notices
 from docstokg.domain.answer.citations import find_markers
 from docstokg.domain.answer.statements import MOST_STATEMENTS, statements
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import Timeout
 from docstokg.usecases.check_answer import check_answer, ground_sentences
 from docstokg.usecases.comparison import Comparison
@@ -42,12 +43,12 @@ WORDS = WordVectors()
 
 
 class LateEmbedder(WordVectors):
-    def embed(self, texts, timeout_s):
+    def embed(self, texts, deadline):
         raise Timeout("late")
 
 
 def comparison(embedder=WORDS, log=None) -> Comparison:
-    return Comparison(call(log), embedder, 60.0)
+    return Comparison(call(log), embedder, Deadline.after(60.0))
 
 
 def check(answer: str, *, embedder=WORDS, log=None, **more):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.vectors import pack
 from docstokg.errors import Timeout
 from docstokg.usecases.comparison import Comparison
@@ -23,21 +24,21 @@ class LetterEmbedder:
         self.seen: list[str] = []
         self._delay_s = delay_s
 
-    def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
+    def embed(self, texts: Sequence[str], deadline: Deadline | None) -> tuple[bytes, ...]:
         time.sleep(self._delay_s)
         self.seen += texts
         return tuple(pack([float(text.count(letter)) for letter in "abc"]) for text in texts)
 
 
 class FailingEmbedder(LetterEmbedder):
-    def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
+    def embed(self, texts: Sequence[str], deadline: Deadline | None) -> tuple[bytes, ...]:
         raise Timeout("late")
 
 
 def comparison(
     embedder: LetterEmbedder | None, time_s: float = 60.0, log: list[str] | None = None
 ) -> Comparison:
-    return Comparison(call(log), embedder, time_s)
+    return Comparison(call(log), embedder, Deadline.after(time_s))
 
 
 def test_a_known_vector_is_not_embedded_again() -> None:

@@ -9,6 +9,7 @@ import pytest
 from docstokg.contracts.check import Consistency, ConsistencyIssue
 from docstokg.contracts.graph import GraphSlice
 from docstokg.contracts.records import RelationRecord, Scope
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import Misconfigured, Unavailable
 from docstokg.usecases.domains import OntologyDomain, Together, domain_of
 from tests.contract.embedded import EmbeddedGraph
@@ -16,11 +17,11 @@ from tests.contract.embedded import EmbeddedGraph
 PARTS = """
 from docstokg.contracts.check import Consistency, ConsistencyIssue
 class Parts:
-    def expand_seeds(self, graph, seeds, scope, timeout_s):
+    def expand_seeds(self, graph, seeds, scope, deadline):
         return (*seeds, "part:2")
     def metadata_filter(self, part):
         return {"plant": ("Ulm",)}
-    def check_consistency(self, draft, graph, scope, timeout_s):
+    def check_consistency(self, draft, graph, scope, deadline):
         issue = ConsistencyIssue(code="old_part", message="was replaced", start=0, end=4)
         return Consistency(ok=False, issues=(issue,))
 PARTS = Parts()
@@ -46,20 +47,20 @@ def test_one_that_is_not_installed_is_named() -> None:
 
 def test_several_act_together(installed) -> None:
     class Other(OntologyDomain):
-        def expand_seeds(self, graph, seeds, scope, timeout_s):
+        def expand_seeds(self, graph, seeds, scope, deadline):
             return (*seeds, "other:1")
 
         def metadata_filter(self, part):
             return {"plant": ("Bonn",), "year": (2026,)}
 
-        def check_consistency(self, draft, graph, scope, timeout_s):
+        def check_consistency(self, draft, graph, scope, deadline):
             issue = ConsistencyIssue(code="late", message="later", start=9, end=10)
             return Consistency(ok=False, issues=(issue,))
 
     both = Together([Other(), domain_of(["parts"])])
-    assert both.expand_seeds(None, ("a",), None, 1.0) == ("a", "other:1", "part:2")
+    assert both.expand_seeds(None, ("a",), None, Deadline.after(1.0)) == ("a", "other:1", "part:2")
     assert both.metadata_filter(GraphSlice()) == {"plant": ("Bonn",), "year": (2026,)}
-    found = both.check_consistency("x", None, None, 1.0)
+    found = both.check_consistency("x", None, None, Deadline.after(1.0))
     assert [issue.code for issue in found.issues] == ["old_part", "late"]
     assert found.ok is False
 
@@ -77,12 +78,14 @@ def test_the_example_of_the_page_adds_successors() -> None:
             for a, kind, b in edges
         ]
     )
-    seeds = names["PartsDomain"]().expand_seeds(graph, ("part:1",), Scope(namespace="default"), 1.0)
+    seeds = names["PartsDomain"]().expand_seeds(
+        graph, ("part:1",), Scope(namespace="default"), Deadline.after(1.0)
+    )
     assert seeds == ("part:1", "part:2")
 
 
 class Failing(OntologyDomain):
-    def expand_seeds(self, graph, seeds, scope, timeout_s):
+    def expand_seeds(self, graph, seeds, scope, deadline):
         raise Unavailable("the graph is away")
 
 

@@ -17,6 +17,7 @@ from docstokg.contracts.state import (
     Restriction,
     Retrieval,
 )
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import (
     CircuitOpen,
     DocsToKGError,
@@ -61,14 +62,14 @@ class Breaking(EmbeddedGraph):
         fill(self)
         self._error, self._works = error, works
 
-    def slice(self, request: SliceRequest, scope: Scope, timeout_s: float) -> GraphSlice:
+    def slice(self, request: SliceRequest, scope: Scope, deadline: Deadline) -> GraphSlice:
         if self._works == 0:
             raise self._error
         self._works -= 1
-        return super().slice(request, scope, timeout_s)
+        return super().slice(request, scope, deadline)
 
     def widen(
-        self, frontier: Sequence[str], request: SliceRequest, scope: Scope, timeout_s: float
+        self, frontier: Sequence[str], request: SliceRequest, scope: Scope, deadline: Deadline
     ) -> GraphSlice:
         raise self._error
 
@@ -511,7 +512,7 @@ class Plain(OntologyDomain):
     """A domain that adds nothing."""
 
     def expand_seeds(
-        self, graph: KnowledgeGraph, seeds: tuple[str, ...], scope: Scope, timeout_s: float
+        self, graph: KnowledgeGraph, seeds: tuple[str, ...], scope: Scope, deadline: Deadline
     ) -> tuple[str, ...]:
         return seeds
 

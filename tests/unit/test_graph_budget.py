@@ -1,7 +1,6 @@
 """What a question costs in the embedded graph, in counts: no time is quiet enough for a test."""
 
 import sqlite3
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +9,8 @@ import pytest
 from docstokg.adapters.sqlite.graph import SqliteGraph
 from docstokg.adapters.sqlite.graph_writer import SqliteGraphWriter
 from docstokg.contracts.graph import GraphSlice, SliceRequest
-from tests.contract.test_knowledge_graph import EVERYBODY, PATIENT_S, crowd, number
+from tests.contract.test_knowledge_graph import EVERYBODY, crowd, number
+from tests.plans import soon
 
 STATEMENTS = 14
 STATEMENTS_AN_ENTITY = 4
@@ -37,9 +37,9 @@ def path(tmp_path: Path) -> Iterator[Path]:
 def traced(path: Path) -> tuple[GraphSlice, list[str]]:
     """Read one slice, and every statement it takes."""
     graph, seen = SqliteGraph(path), []
-    with graph._sessions.use(time.monotonic() + PATIENT_S) as connection:
+    with graph._sessions.use(soon()) as connection:
         connection.set_trace_callback(seen.append)
-    part = graph.slice(REQUEST, EVERYBODY, PATIENT_S)
+    part = graph.slice(REQUEST, EVERYBODY, soon())
     graph.close()
     return part, [text for text in seen if text.startswith("SELECT")]
 

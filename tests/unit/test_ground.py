@@ -4,6 +4,7 @@ import base64
 import json
 import math
 import struct
+import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -24,6 +25,7 @@ from docstokg.contracts.state import (
     SynthesisPlan,
 )
 from docstokg.domain.answer import prompt, relevance
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.vectors import packed
 from docstokg.errors import NothingToCite, Timeout, Unavailable
 from docstokg.usecases.run import Run
@@ -71,7 +73,7 @@ class Refusing:
 
     model = "cross"
 
-    def rank(self, query: str, passages: object, timeout_s: float) -> tuple[float, ...]:
+    def rank(self, query: str, passages: object, deadline: Deadline) -> tuple[float, ...]:
         raise Unavailable("127.0.0.1:9: ConnectionRefusedError")
 
 
@@ -95,7 +97,7 @@ class Liking(Refusing):
 
     model = "local"
 
-    def rank(self, query: str, passages: Any, timeout_s: float) -> tuple[float, ...]:
+    def rank(self, query: str, passages: Any, deadline: Deadline) -> tuple[float, ...]:
         self.given = len(passages)
         return tuple(float("Delta" in text) for text in passages)
 
@@ -129,7 +131,7 @@ def test_a_lost_retrieval_is_reported_with_the_rule_that_was_planned(
 class Broken(EmbeddedIndex):
     """An index that reads no passage."""
 
-    def get(self, uuids: Sequence[str], scope: Scope, timeout_s: float) -> Hydrated:
+    def get(self, uuids: Sequence[str], scope: Scope, deadline: Deadline) -> Hydrated:
         raise Unavailable("refused")
 
 
@@ -140,7 +142,7 @@ def test_a_short_deadline_is_told_from_an_index_that_is_away(
     deadline_ms: int, error: type[Exception]
 ) -> None:
     run = step()
-    run.deadline_ms = deadline_ms
+    run.deadline = Deadline.after(deadline_ms / 1000 - time.time())
     with pytest.raises(error):
         ground(run, found("alpha"), None, index=Broken(), reranker=None)
 

@@ -15,6 +15,7 @@ from docstokg.adapters.sqlite.index_files import LoadLock
 from docstokg.adapters.sqlite.jobs import SqliteJobs
 from docstokg.contracts.documents import CANCELLED, Job, JobOrder, PostedDocument
 from docstokg.contracts.envelope import Caller
+from docstokg.domain.deadline import Deadline
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_local.server.jobs import start
@@ -87,7 +88,7 @@ def test_a_job_that_waits_for_another_load_delays_no_other_namespace(tmp_path: P
     for namespace in ("a", "b"):
         queue.add(order(f"{namespace}1", namespace))
     loading = LoadLock(tmp_path / "store.sqlite", "a")
-    loading.acquire(0)
+    loading.acquire(Deadline.after(0))
     worker = start(settings, queue.path)
     try:
         assert ended(queue, "b1").loaded == 1

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.text.sentences import sentence_spans
 from docstokg.domain.text.snippets import coverage, question_stems
 from docstokg.ports import Opinion, Pair
@@ -39,10 +40,10 @@ def supported(passage: str, claim: str, quotes: Sequence[str]) -> bool:
     class Judge:
         name, threshold = "llm:judge", 0.5
 
-        def verify(self, pairs: Sequence[Pair], timeout_s: float) -> list[Opinion]:
+        def verify(self, pairs: Sequence[Pair], deadline: Deadline) -> list[Opinion]:
             return [Opinion(1.0, 0.0, tuple(quotes))]
 
-    (decision,) = verify(call(), Judge(), [Claim(claim, (passage,))], 3.0).decisions
+    (decision,) = verify(call(), Judge(), [Claim(claim, (passage,))], Deadline.after(3.0)).decisions
     return decision is not None and decision.verdict == "supported"
 
 

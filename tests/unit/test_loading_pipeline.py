@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from docstokg.contracts.records import FoundName, Scope
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.graph.same_names import SAME_AS
 from docstokg.domain.identity import chunk_uuid, entity_id
 from docstokg.errors import LoadError, Misconfigured
@@ -96,11 +97,15 @@ def everything(folder: Path) -> Path:
 def test_load_fills_both_stores(store: Store, tmp_path: Path):
     report = store.load(everything(tmp_path / "in"))
     assert (report.chunks, report.written, report.rejected) == (4, 4, 0)
-    assert store.wiring.search_index().info(5).chunks == 4
+    assert store.wiring.search_index().info(Deadline.after(5)).chunks == 4
     graph = store.wiring.knowledge_graph()
-    assert graph.info(5).chunks == 4
-    assert graph.names(["HP:0001250"], SCOPE, 5) == {"HP:0001250": ("Seizure", "Fit")}
-    relations = relations_from(graph, ["MONDO:1", "HP:0001250", entity_id("brain")], SCOPE, 5)
+    assert graph.info(Deadline.after(5)).chunks == 4
+    assert graph.names(["HP:0001250"], SCOPE, Deadline.after(5)) == {
+        "HP:0001250": ("Seizure", "Fit")
+    }
+    relations = relations_from(
+        graph, ["MONDO:1", "HP:0001250", entity_id("brain")], SCOPE, Deadline.after(5)
+    )
     edges = {(r.source, r.type, r.target, r.evidence_chunk_id) for r in relations}
     assert edges == {
         ("MONDO:1", "has_phenotype", "HP:0001250", "c3"),
@@ -126,18 +131,22 @@ def test_titles_abbreviations_and_lists_become_mentions(store: Store, tmp_path: 
         ("c3", short),
         ("c4", short),
     }
-    tied = relations_from(store.wiring.knowledge_graph(), [status], SCOPE, 5)
+    tied = relations_from(store.wiring.knowledge_graph(), [status], SCOPE, Deadline.after(5))
     assert [(row.type, row.target) for row in tied] == [(SAME_AS, short)]
-    title = store.wiring.knowledge_graph().entities([brain, status], SCOPE, 5)
+    title = store.wiring.knowledge_graph().entities([brain, status], SCOPE, Deadline.after(5))
     assert [entity.type for entity in title] == ["Title", None]
 
 
 def test_triple_end_resolves_to_the_named_curie(store: Store, tmp_path: Path):
     store.load(everything(tmp_path / "in"))
-    relations = relations_from(store.wiring.knowledge_graph(), ["HP:0001250"], SCOPE, 5)
+    relations = relations_from(
+        store.wiring.knowledge_graph(), ["HP:0001250"], SCOPE, Deadline.after(5)
+    )
     # "seizures" is no name of HP:0001250 as written, so it stays a thing of its own.
     assert [r.type for r in relations] == ["is_a"]
-    other = relations_from(store.wiring.knowledge_graph(), [entity_id("seizures")], SCOPE, 5)
+    other = relations_from(
+        store.wiring.knowledge_graph(), [entity_id("seizures")], SCOPE, Deadline.after(5)
+    )
     assert [r.type for r in other] == ["start in"]
 
 
@@ -171,7 +180,9 @@ def test_second_load_changes_nothing(store: Store, tmp_path: Path):
     second = store.load(folder)
     assert (second.written, second.unchanged) == (0, 4)
     assert store.content() == before
-    chunks = store.wiring.search_index().get([chunk_uuid(NS, "c1")], SCOPE, 5).chunks
+    chunks = (
+        store.wiring.search_index().get([chunk_uuid(NS, "c1")], SCOPE, Deadline.after(5)).chunks
+    )
     assert chunks[chunk_uuid(NS, "c1")].run_id == first.run_id != second.run_id
 
 
@@ -199,7 +210,9 @@ def test_changed_text_replaces_chunk_and_statements(store: Store, tmp_path: Path
     changed = [{**CHUNKS[0]}, CHUNKS[1], {**CHUNKS[2], "text": "Nothing of it."}, CHUNKS[3]]
     report = store.load(write(tmp_path / "new", chunks=changed))
     assert (report.written, report.unchanged) == (1, 3)
-    relations = relations_from(store.wiring.knowledge_graph(), ["MONDO:1"], SCOPE, 5)
+    relations = relations_from(
+        store.wiring.knowledge_graph(), ["MONDO:1"], SCOPE, Deadline.after(5)
+    )
     assert relations == ()
     assert not any("has phenotype" in row for row in store.content() if row.startswith("fact"))
     assert ("c3", "MONDO:1") not in store.mentions()
@@ -210,23 +223,23 @@ def test_document_is_replaced_as_a_whole(
 ):
     long = "# Whale\n\nBig.\n\n## Blue whale\n\nBlue.\n\n## Orca\n\nBlack.\n"
     store.load(write(tmp_path / "in", whale=long))
-    assert store.wiring.search_index().info(5).chunks == 3
+    assert store.wiring.search_index().info(Deadline.after(5)).chunks == 3
     report = store.load(write(tmp_path / "in", whale="# Whale\n\nSmall now.\n"))
     assert report.removed == 2
     other = another()
     other.load(tmp_path / "in")
     assert store.content() == other.content()
     store.load(write(tmp_path / "in", whale="---\ntitle: empty\n---\n"))
-    assert store.wiring.search_index().info(5).chunks == 0
+    assert store.wiring.search_index().info(Deadline.after(5)).chunks == 0
 
 
 def test_line_documents_are_replaced_only_on_request(store: Store, tmp_path: Path):
     rows = [{"id": f"c{n}", "doc_id": "d", "text": f"Part {n}."} for n in range(3)]
     store.load(write(tmp_path / "v1", chunks=rows))
     store.load(write(tmp_path / "v2", chunks=rows[:1]))
-    assert store.wiring.search_index().info(5).chunks == 3
+    assert store.wiring.search_index().info(Deadline.after(5)).chunks == 3
     store.load(tmp_path / "v2", replace_docs=True)
-    assert store.wiring.search_index().info(5).chunks == 1
+    assert store.wiring.search_index().info(Deadline.after(5)).chunks == 1
 
 
 def test_bad_lines_are_rejected_with_their_place(store: Store, tmp_path: Path):
@@ -263,7 +276,7 @@ def test_bad_lines_are_rejected_with_their_place(store: Store, tmp_path: Path):
     }
     assert "repeated with different text" in reasons["chunks.jsonl:5"]
     assert "3 numbers, but the index has 2" in reasons["chunks.jsonl:9"]
-    assert store.wiring.search_index().info(5).chunks == 5
+    assert store.wiring.search_index().info(Deadline.after(5)).chunks == 5
 
 
 def test_given_mentions_are_kept(store: Store, tmp_path: Path):
@@ -298,8 +311,10 @@ def test_deleted_document_leaves_both_stores(store: Store, tmp_path: Path):
     store.load(everything(tmp_path / "in"))
     assert delete_document(store.stores, NS, "d3") == 1
     assert delete_document(store.stores, NS, "d3") == 0
-    assert store.wiring.search_index().info(5).chunks == 3
-    assert relations_from(store.wiring.knowledge_graph(), ["MONDO:1"], SCOPE, 5) == ()
+    assert store.wiring.search_index().info(Deadline.after(5)).chunks == 3
+    assert (
+        relations_from(store.wiring.knowledge_graph(), ["MONDO:1"], SCOPE, Deadline.after(5)) == ()
+    )
     assert delete_namespace(store.stores, NS) == 3
     assert store.content() == empty
 
@@ -322,7 +337,7 @@ def test_other_vector_space_is_refused_before_writing(store: Store, tmp_path: Pa
         model = "two"
         dimension = 2
 
-        def embed(self, texts: Any, timeout_s: float | None) -> tuple[bytes, ...]:
+        def embed(self, texts: Any, deadline: Deadline | None) -> tuple[bytes, ...]:
             raise AssertionError("never reached")
 
         def embed_parts(self, texts: Any, parts: Any) -> Any:

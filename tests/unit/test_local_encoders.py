@@ -14,6 +14,7 @@ from docstokg.adapters.onnx.folder import FolderEncoder
 from docstokg.adapters.onnx.minilm import DIMENSION, TOLERANCE, OnnxMiniLm
 from docstokg.adapters.onnx.splade import OnnxSplade, token_name
 from docstokg.adapters.onnx.wordpieces import cassette_model, open_tokenizer, package_folder
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.vectors import packed, unpack, unpacked
 from docstokg.errors import Misconfigured, Timeout
 from docstokg.ports import embed_questions
@@ -99,11 +100,11 @@ def test_what_a_long_text_has_behind_the_last_piece_is_embedded_by_itself(
 @needs_minilm
 def test_time_that_is_up_is_a_timeout(minilm: OnnxMiniLm, splade: OnnxSplade) -> None:
     with pytest.raises(Timeout):
-        minilm.embed([SEIZURES], 0.0)
+        minilm.embed([SEIZURES], Deadline.after(0.0))
     with pytest.raises(Timeout):
-        splade.encode([SEIZURES], 0.0)
+        splade.encode([SEIZURES], Deadline.after(0.0))
     with pytest.raises(Timeout):
-        splade.encode_query(SEIZURES, 0.0)
+        splade.encode_query(SEIZURES, Deadline.after(0.0))
 
 
 @needs_minilm
@@ -242,8 +243,8 @@ def test_vectors_are_those_of_the_installed_model(
         assert np.abs(one - other).max() <= TOLERANCE
         assert one @ other > 0.999999
     # Alone or beside others, asked for or loaded, to the last bit.
-    assert minilm.embed(texts[::-1], 60.0)[::-1] == minilm.embed(texts, None)
-    assert minilm.embed([SEIZURES], 60.0)[0] == minilm.embed(texts, None)[0]
+    assert minilm.embed(texts[::-1], Deadline.after(60.0))[::-1] == minilm.embed(texts, None)
+    assert minilm.embed([SEIZURES], Deadline.after(60.0))[0] == minilm.embed(texts, None)[0]
 
 
 @needs_minilm
@@ -273,12 +274,20 @@ def folder(tmp_path: Path) -> Path:
 def test_an_encoder_in_a_folder_reads_as_its_files_say(folder: Path, installed: OnnxMiniLm) -> None:
     texts = [SEIZURES, TAXES, "word " * 300]
     plain = FolderEncoder(folder)
-    assert plain.embed(texts, None) == plain.embed(texts, 60.0) == installed.embed(texts, None)
+    assert (
+        plain.embed(texts, None)
+        == plain.embed(texts, Deadline.after(60.0))
+        == installed.embed(texts, None)
+    )
     prompts = '{"prompts": {"query": "query: ", "document": "passage: "}}'
     (folder / "config_sentence_transformers.json").write_text(prompts)
     told = FolderEncoder(folder)
     asked = plain.embed([f"query: {text}" for text in texts[:2]], None)
-    assert told.embed_questions(texts[:2], 60.0) == told.embed_questions(texts[:2], None) == asked
+    assert (
+        told.embed_questions(texts[:2], Deadline.after(60.0))
+        == told.embed_questions(texts[:2], None)
+        == asked
+    )
     assert told.embed(texts[:2], None) == plain.embed([f"passage: {t}" for t in texts[:2]], None)
     ((whole, rows),) = told.embed_parts([f"{SEIZURES} {TAXES}"], [[(0, len(SEIZURES))]])
     assert (whole, rows) == (
@@ -293,9 +302,13 @@ def test_an_encoder_in_a_folder_reads_as_its_files_say(folder: Path, installed: 
     chosen = Wiring(settings).embedder()
     assert chosen is not None
     # The cache keeps what a text is as a question apart from what it is as a passage.
-    assert chosen.embed([SEIZURES], 60.0) == first.embed([SEIZURES], None)
-    assert embed_questions(chosen, [SEIZURES], 60.0) == first.embed_questions([SEIZURES], None)
-    assert embed_questions(chosen, [SEIZURES], 60.0) != chosen.embed([SEIZURES], None)
+    assert chosen.embed([SEIZURES], Deadline.after(60.0)) == first.embed([SEIZURES], None)
+    assert embed_questions(chosen, [SEIZURES], Deadline.after(60.0)) == first.embed_questions(
+        [SEIZURES], None
+    )
+    assert embed_questions(chosen, [SEIZURES], Deadline.after(60.0)) != chosen.embed(
+        [SEIZURES], None
+    )
     # What was stored by one is not compared with what another one reads.
     assert len({plain.model, told.model, first.model}) == 3
 
@@ -304,9 +317,15 @@ def test_an_encoder_in_a_folder_reads_as_its_files_say(folder: Path, installed: 
 def test_families_read_as_their_model_cards_say(folder: Path) -> None:
     plain = FolderEncoder(folder)
     e5, bge = (FolderEncoder(shutil.copytree(folder, folder / f"my-{n}")) for n in ("e5", "bge"))
-    assert e5.embed([TAXES], 60.0) == plain.embed([f"passage: {TAXES}"], None)
-    assert e5.embed_questions([TAXES], 60.0) == plain.embed([f"query: {TAXES}"], None)
-    assert bge.embed([TAXES], 60.0) == bge.embed([TAXES], None) != plain.embed([TAXES], None)
+    assert e5.embed([TAXES], Deadline.after(60.0)) == plain.embed([f"passage: {TAXES}"], None)
+    assert e5.embed_questions([TAXES], Deadline.after(60.0)) == plain.embed(
+        [f"query: {TAXES}"], None
+    )
+    assert (
+        bge.embed([TAXES], Deadline.after(60.0))
+        == bge.embed([TAXES], None)
+        != plain.embed([TAXES], None)
+    )
     assert bge.embed_questions([TAXES], None) != bge.embed([TAXES], None)
 
 

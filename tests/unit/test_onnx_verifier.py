@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from docstokg.adapters.onnx.verifier import OnnxVerifier
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import Misconfigured, Timeout, Unavailable, WrongAnswer
 from docstokg.ports import Opinion, Pair
 from tests.onnx_files import FLOAT, write_model
@@ -18,7 +19,7 @@ BINARY = ["not_entailment", "entailment"]
 
 
 def opinion(folder: Path, claim: str, *sources: str, threshold: float = 0.5) -> Opinion | None:
-    (found,) = OnnxVerifier(folder, threshold).verify([Pair(claim, sources)], 20.0)
+    (found,) = OnnxVerifier(folder, threshold).verify([Pair(claim, sources)], Deadline.after(20.0))
     return found
 
 
@@ -91,7 +92,10 @@ def test_what_is_no_verifier_is_refused(tmp_path: Path) -> None:
         folder = tmp_path / message.replace(" ", "_")
         change(write_verifier(folder, BINARY))
         verifier = OnnxVerifier(folder, 0.5)
-        for use in (verifier.warm, lambda: verifier.verify([Pair(GATE, (GATE,))], 9.0)):
+        for use in (
+            verifier.warm,
+            lambda: verifier.verify([Pair(GATE, (GATE,))], Deadline.after(9.0)),
+        ):
             with pytest.raises(Misconfigured, match=message):
                 use()
 
@@ -126,4 +130,4 @@ def test_many_windows_end_in_time(tmp_path: Path) -> None:
     verifier = OnnxVerifier(write_verifier(tmp_path, BINARY, card={"max_tokens": 64}), 0.5)
     verifier.warm()
     with pytest.raises(Timeout):
-        verifier.verify([Pair(GATE, (LONG * 50,))] * 12, 0.2)
+        verifier.verify([Pair(GATE, (LONG * 50,))] * 12, Deadline.after(0.2))

@@ -8,6 +8,7 @@ import pytest
 from docstokg.adapters.opensearch.index import OpenSearchIndex
 from docstokg.contracts.records import Scope
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.vectors import pack
 from docstokg.errors import WrongAnswer
 from tests.loopback import answering
@@ -35,7 +36,7 @@ def searched() -> Iterator[Callable[[dict[str, Any]], ChannelResult]]:
         def search(child: dict[str, Any]) -> ChannelResult:
             server.answer = {"took": 1, "responses": [child]}
             query = ChannelQuery(channel="dense", size=3, vector=pack([1.0, 0.0]))
-            (result,) = index.search([query], Scope(namespace="default"), 5.0)
+            (result,) = index.search([query], Scope(namespace="default"), Deadline.after(5.0))
             return result
 
         yield search

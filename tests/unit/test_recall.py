@@ -7,6 +7,7 @@ import pytest
 from docstokg.contracts.envelope import Caller
 from docstokg.contracts.records import IndexInfo
 from docstokg.contracts.state import CachePlan, Recalled
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import Unavailable
 from docstokg.usecases.run import Run
 from docstokg_functions.retrieve.recall import recall
@@ -22,10 +23,10 @@ class Kept:
     def __init__(self) -> None:
         self.rows: dict[str, tuple[str, str]] = {}
 
-    def get(self, key, timeout_s):
+    def get(self, key, deadline):
         return self.rows.get(key)
 
-    def put(self, key, request_hash, body, ttl_s, timeout_s):
+    def put(self, key, request_hash, body, ttl_s, deadline):
         self.rows[key] = (request_hash, body)
 
 
@@ -50,7 +51,7 @@ def stored(index, kept) -> None:
     place = ask(index, kept).cache
     assert place is not None
     body = json.dumps({"query": "abc", "diagnostics": {"cache_hit": False}})
-    kept.put(place.key, place.request_hash, body, 10, 1)
+    kept.put(place.key, place.request_hash, body, 10, Deadline.after(1))
 
 
 def test_the_same_key_gives_the_same_body_another_request_409(index) -> None:
@@ -88,10 +89,10 @@ def test_a_load_or_a_removal_makes_it_forgotten(index) -> None:
 
 def test_a_dead_cache_or_index_costs_nothing(index) -> None:
     class Dead:
-        def get(self, key, timeout_s):
+        def get(self, key, deadline):
             raise Unavailable("no cache")
 
-        def generation(self, namespaces, timeout_s):
+        def generation(self, namespaces, deadline):
             raise Unavailable("no index")
 
     assert ask(index, Dead()) == NOTHING
@@ -105,7 +106,7 @@ class Filled:
     def __init__(self, *namespaces: str, broken: bool = False) -> None:
         self.namespaces, self.broken, self.read = namespaces, broken, 0
 
-    def info(self, timeout_s: float) -> IndexInfo:
+    def info(self, deadline: Deadline) -> IndexInfo:
         self.read += 1
         if self.broken:
             raise Unavailable("no index")

@@ -1,15 +1,18 @@
-"""What every step relies on: time left, one line for each failure, each loss noted once."""
+"""What every step relies on: its deadline, one line for each failure, each loss noted once."""
 
 import json
 from typing import Any
 
+import pytest
+
+from docstokg.contracts.records import Scope
 from docstokg.errors import Timeout, Unavailable
-from docstokg.usecases.run import Call, graph_reason
+from docstokg.usecases.run import Call, Run, graph_reason
 from tests import plans
 
 
-def call(log: list[str], now_s: float = 100.0) -> Call:
-    return plans.call(log, request_id="r-1", deadline_ms=110_000.0, clock=lambda: now_s)
+def call(log: list[str]) -> Call:
+    return plans.call(log, request_id="r-1")
 
 
 def fails(error: Exception) -> Any:
@@ -19,11 +22,12 @@ def fails(error: Exception) -> Any:
     return made
 
 
-def test_time_left_is_capped_and_leaves_a_reserve() -> None:
-    assert call([]).left_s(5.0) == 5.0
-    assert call([], 107.0).left_s(5.0, 0.25) == 2.75
-    assert call([], 109.9).left_s(5.0, 0.25) == 0.0
-    assert call([], 111.0).left_s(5.0) == 0.0
+def test_step_takes_its_deadline_from_the_plan() -> None:
+    plan = plans.plan(deadline_ms=110_000)
+    run = Run(
+        plan=plan, scope=Scope(namespace="n"), telemetry=plans.logging([]), clock=lambda: 107.0
+    )
+    assert run.deadline.remaining() == pytest.approx(3.0, abs=0.5)
 
 
 def test_a_failure_is_one_line_with_id_step_kind_and_cause() -> None:

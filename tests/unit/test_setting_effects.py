@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import DocsToKGError, Misconfigured, Unavailable
 from docstokg.settings import NAMES, Settings
 from docstokg.wiring import Wiring
@@ -140,9 +141,9 @@ def test_a_provider_is_sent_something_else(name: str, value: object, tmp_path) -
         with serving() as server:
             wiring = remote(server, cache_dir=str(tmp_path / str(place)), **more)
             with suppress(DocsToKGError):
-                wiring.embedder().embed(["a"], 5.0)
+                wiring.embedder().embed(["a"], Deadline.after(5.0))
             with suppress(DocsToKGError):
-                wiring.reranker().rank("q", ["a"], 5.0)
+                wiring.reranker().rank("q", ["a"], Deadline.after(5.0))
             wiring.close()
         sent.append((server.requests, [one["Authorization"] for one in server.headers]))
     assert sent[0] != sent[1]
@@ -151,19 +152,19 @@ def test_a_provider_is_sent_something_else(name: str, value: object, tmp_path) -
 def test_another_address_serves_when_the_first_is_gone(tmp_path) -> None:
     with serving() as server:
         wiring = remote(server, cache_dir=str(tmp_path), embed_base_url=(CLOSED, server.url))
-        wiring.embedder().embed(["a"], 5.0)
+        wiring.embedder().embed(["a"], Deadline.after(5.0))
         assert len(server.requests) == 1
         wiring.close()
         lonely = remote(server, cache_dir=str(tmp_path), embed_base_url=(CLOSED,))
         with pytest.raises(Unavailable):
-            lonely.embedder().embed(["b"], 5.0)
+            lonely.embedder().embed(["b"], Deadline.after(5.0))
         lonely.close()
 
 
 def test_what_is_written_down_and_where(tmp_path, capsys) -> None:
     settings = Settings(cache_dir=str(tmp_path), log_level="WARNING")
     wiring = Wiring(settings)
-    wiring.response_cache().put("k", "hash", "body", 60, 5.0)
+    wiring.response_cache().put("k", "hash", "body", 60, Deadline.after(5.0))
     assert [file.name for file in tmp_path.glob("*.sqlite")] == ["responses.sqlite"]
     wiring.telemetry.log("INFO", "a", query="q1")
     wiring.telemetry.log("WARNING", "b", query="q2")
@@ -183,5 +184,8 @@ def test_health_is_told_again_where_deployed(small_store, settings_for, models) 
 def test_processes_of_one_server_count_together(tmp_path) -> None:
     one, two = (Wiring(Settings(process_dir=str(tmp_path))).call_counter() for _ in range(2))
     assert one is not None and two is not None
-    assert [one.add("walks", 60, 1.0), two.add("walks", 60, 1.0)] == [1, 2]
+    assert [
+        one.add("walks", 60, Deadline.after(1.0)),
+        two.add("walks", 60, Deadline.after(1.0)),
+    ] == [1, 2]
     assert Wiring(Settings()).call_counter() is None

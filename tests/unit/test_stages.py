@@ -11,6 +11,7 @@ import pytest
 
 from docstokg.adapters.conversion.parent import ChildConverter
 from docstokg.contracts.records import FoundName
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.text.names import capitalised_names
 from docstokg.domain.vectors import pack
 from docstokg.errors import LoadError, Locked
@@ -37,7 +38,7 @@ class Hashed:
 
     model, dimension = "hashed", 8
 
-    def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
+    def embed(self, texts: Sequence[str], deadline: Deadline | None) -> tuple[bytes, ...]:
         return tuple(
             pack([byte - 127.5 for byte in hashlib.sha256(text.encode()).digest()[:8]])
             for text in texts
@@ -53,11 +54,13 @@ class Weighed:
 
     model = "lengths"
 
-    def encode(self, texts: Sequence[str], timeout_s: float | None) -> tuple[dict[str, float], ...]:
+    def encode(
+        self, texts: Sequence[str], deadline: Deadline | None
+    ) -> tuple[dict[str, float], ...]:
         return tuple({word: float(len(word)) for word in text.split()} for text in texts)
 
-    def encode_query(self, text: str, timeout_s: float | None) -> dict[str, float]:
-        return self.encode([text], timeout_s)[0]
+    def encode_query(self, text: str, deadline: Deadline | None) -> dict[str, float]:
+        return self.encode([text], deadline)[0]
 
 
 NAMED = "capitals of a test"

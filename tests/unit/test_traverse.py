@@ -13,6 +13,7 @@ from docstokg.contracts.envelope import Caller
 from docstokg.contracts.graph import GraphSlice, SliceEntity, SliceRequest
 from docstokg.contracts.records import ChunkRecord, MentionRecord, Scope
 from docstokg.contracts.traverse import Frontier
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import DocsToKGError, Timeout, Unavailable
 from docstokg.usecases.run import Call
 from docstokg_functions.traverse.call_budget import CallBudget
@@ -113,7 +114,7 @@ def walked(
     return walk_graph(
         call or plans.call(scope=scope),
         WalkRequest(**request),
-        30.0,
+        Deadline.after(30.0),
         graph=both[0],
         index=both[1],
         embedder=embedder or WordVectors(),
@@ -226,9 +227,9 @@ def test_vectors_that_a_load_stored_are_not_made_again() -> None:
         def __init__(self) -> None:
             self.texts: list[str] = []
 
-        def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
+        def embed(self, texts: Sequence[str], deadline: Deadline | None) -> tuple[bytes, ...]:
             self.texts += texts
-            return super().embed(texts, timeout_s)
+            return super().embed(texts, deadline)
 
     graph, index = stores.__wrapped__()  # not those that all tests read
     (vector,) = WordVectors().embed([QUERY], None)
@@ -281,13 +282,13 @@ class Broken(EmbeddedGraph):
         self._error, self._at_once = error, at_once
 
     def entities(
-        self, ids: Sequence[str], scope: Scope, timeout_s: float
+        self, ids: Sequence[str], scope: Scope, deadline: Deadline
     ) -> tuple[SliceEntity, ...]:
         if self._at_once:
             raise self._error
-        return super().entities(ids, scope, timeout_s)
+        return super().entities(ids, scope, deadline)
 
-    def slice(self, request: SliceRequest, scope: Scope, timeout_s: float) -> GraphSlice:
+    def slice(self, request: SliceRequest, scope: Scope, deadline: Deadline) -> GraphSlice:
         raise self._error
 
 
@@ -398,7 +399,7 @@ class Counter:
         self.taken: dict[str, int] = {}
         self.down = False
 
-    def add(self, key: str, ttl_s: int, timeout_s: float) -> int:
+    def add(self, key: str, ttl_s: int, deadline: Deadline) -> int:
         if self.down:
             raise Unavailable("no table")
         self.taken[key] = self.taken.get(key, 0) + 1

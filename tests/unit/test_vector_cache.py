@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from docstokg.adapters.sqlite.vector_cache import CachedEmbedder, VectorCache
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.vectors import pack, packed
 from docstokg.errors import Timeout
 from docstokg.ports import Spans
@@ -23,7 +24,7 @@ class CountingEncoder:
         self.computed: list[str] = []
         self.fail_after = fail_after
 
-    def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
+    def embed(self, texts: Sequence[str], deadline: Deadline | None) -> tuple[bytes, ...]:
         if self.fail_after is not None and len(self.computed) >= self.fail_after:
             raise Timeout("too slow")
         self.computed += texts
@@ -38,11 +39,13 @@ class CountingEncoder:
             for vector, spans in zip(whole, parts, strict=True)
         )
 
-    def encode(self, texts: Sequence[str], timeout_s: float | None) -> tuple[dict[str, float], ...]:
+    def encode(
+        self, texts: Sequence[str], deadline: Deadline | None
+    ) -> tuple[dict[str, float], ...]:
         self.computed += texts
         return tuple({text: 1.5} for text in texts)
 
-    def encode_query(self, text: str, timeout_s: float | None) -> dict[str, float]:
+    def encode_query(self, text: str, deadline: Deadline | None) -> dict[str, float]:
         self.computed.append(text)
         return {text: 0.5}
 
@@ -57,7 +60,7 @@ def test_texts_are_computed_once(tmp_path: Path) -> None:
     assert cached.embed(TEXTS, None) == expected
     assert sorted(inner.computed) == sorted(set(TEXTS))
     again = CountingEncoder()
-    assert CachedEmbedder(again, tmp_path).embed(TEXTS, 1.0) == expected
+    assert CachedEmbedder(again, tmp_path).embed(TEXTS, Deadline.after(1.0)) == expected
     assert again.computed == []
     assert (cached.model, cached.dimension) == ("counting", 2)
 
@@ -79,7 +82,7 @@ def test_stretches_are_computed_with_their_text_and_once(tmp_path: Path) -> None
 def test_what_was_computed_before_a_timeout_is_kept(tmp_path: Path) -> None:
     texts = [f"text {i:03d}" for i in range(200)]
     with pytest.raises(Timeout):
-        CachedEmbedder(CountingEncoder(fail_after=100), tmp_path).embed(texts, 60.0)
+        CachedEmbedder(CountingEncoder(fail_after=100), tmp_path).embed(texts, Deadline.after(60.0))
     again = CountingEncoder()
     CachedEmbedder(again, tmp_path).embed(texts, None)
     assert 0 < len(again.computed) < 100

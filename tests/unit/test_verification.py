@@ -7,6 +7,7 @@ import pytest
 
 from docstokg.domain.answer import judge
 from docstokg.domain.answer.windows import LONGEST, best_windows, windows
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import WrongAnswer
 from docstokg.ports import Opinion, Pair, strongest
 from docstokg.usecases.verification import Claim, Verification, verify
@@ -23,14 +24,14 @@ class Scripted:
     def __init__(self, give: Callable[[Sequence[Pair]], Sequence[Opinion | None]]) -> None:
         self.give, self.asked = give, list[Sequence[Pair]]()
 
-    def verify(self, pairs: Sequence[Pair], timeout_s: float) -> Sequence[Opinion | None]:
+    def verify(self, pairs: Sequence[Pair], deadline: Deadline) -> Sequence[Opinion | None]:
         self.asked.append(pairs)
         return self.give(pairs)
 
 
 def decided(*opinions: Opinion | None, source: str = "The gate opens at 8 bar.") -> Verification:
     claims = [Claim("The gate opens.", (source,))] * len(opinions)
-    return verify(call(), Scripted(lambda pairs: opinions), claims, 3.0)
+    return verify(call(), Scripted(lambda pairs: opinions), claims, Deadline.after(3.0))
 
 
 def test_a_sentence_without_an_end_is_cut() -> None:
@@ -67,7 +68,9 @@ def test_the_threshold_is_the_verifiers_own() -> None:
 )  # fmt: skip
 def test_one_lie_voids_the_batch(opinions: Sequence[Opinion]) -> None:
     run = call()
-    made = verify(run, Scripted(lambda pairs: opinions), [Claim("A gate.", ("A gate.",))], 3.0)
+    made = verify(
+        run, Scripted(lambda pairs: opinions), [Claim("A gate.", ("A gate.",))], Deadline.after(3.0)
+    )
     assert made.decisions == (None,) and made.problem is not None
     assert run.degraded == ["verifier_unavailable"]
 
@@ -75,7 +78,7 @@ def test_one_lie_voids_the_batch(opinions: Sequence[Opinion]) -> None:
 def test_at_most_twelve_claims_are_sent_in_one_batch() -> None:
     scripted = Scripted(lambda pairs: [Opinion(0.9)] * len(pairs))
     claims = [Claim("No source.", ())] + [Claim(f"Gate {n}.", ("A gate.",)) for n in range(20)]
-    made = verify(call(), scripted, claims, 3.0)
+    made = verify(call(), scripted, claims, Deadline.after(3.0))
     assert [len(pairs) for pairs in scripted.asked] == [12]
     assert [bool(one) for one in made.decisions] == [False, *[True] * 12, *[False] * 8]
 
@@ -91,7 +94,7 @@ def test_a_quote_counts_where_a_source_holds_it(quote: str, counts: bool) -> Non
         run,
         Scripted(lambda _: [Opinion(0.9, None, (quote,))]),
         [Claim("The gate opens at 8 bar.", ("The gate opens at 8 bar.",))],
-        3.0,
+        Deadline.after(3.0),
     )
     (decision,) = made.decisions
     assert (decision is not None) == counts == (made.problem is None)

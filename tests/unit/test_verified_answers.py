@@ -7,6 +7,7 @@ import pytest
 from docstokg.contracts.response import Grounding
 from docstokg.contracts.state import Block
 from docstokg.domain.answer.live import LiveAnswer, changes
+from docstokg.domain.deadline import Deadline
 from docstokg.ports import Opinion, Pair, Verifier
 from docstokg.usecases.check_answer import check_answer, ground_sentences, ground_text
 from docstokg.usecases.verification import Asking, asking
@@ -32,9 +33,9 @@ class Words:
         self.times: list[float] = []
         self.quote = quotes.get("quote")
 
-    def verify(self, pairs: Sequence[Pair], timeout_s: float) -> Sequence[Opinion | None]:
+    def verify(self, pairs: Sequence[Pair], deadline: Deadline) -> Sequence[Opinion | None]:
         self.asked.append(pairs)
-        self.times.append(timeout_s)
+        self.times.append(deadline.remaining())
         return [
             Opinion(0.9 if any(supports(pair.claim, one) for one in pair.sources) else 0.1,
                     0.7, (self.quote,) if self.quote else ())

@@ -14,6 +14,7 @@ import pytest
 from docstokg.adapters.sqlite.index_files import LoadLock
 from docstokg.adapters.sqlite.index_writer import SqliteIndexWriter
 from docstokg.contracts.records import Scope
+from docstokg.domain.deadline import Deadline
 from docstokg.loading.transfer.contents import digests
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
@@ -77,10 +78,10 @@ def every_text(settings: Settings, name: str) -> str:
     try:
         index = wiring.search_index()
         uuids = [chunk.uuid for chunk, _ in wiring.index_writer().stored_chunks(name)]
-        chunks = index.get(uuids, Scope(namespace=name), 60.0).chunks
+        chunks = index.get(uuids, Scope(namespace=name), Deadline.after(60.0)).chunks
         assert len(chunks) == len(uuids) > 40
         others = Scope(namespace=next(other for other in NAMES if other != name))
-        assert not index.get(uuids, others, 60.0).chunks
+        assert not index.get(uuids, others, Deadline.after(60.0)).chunks
         return json.dumps([chunk.text for chunk in chunks.values()])
     finally:
         wiring.close()
@@ -113,7 +114,7 @@ def test_open_load_delays_only_its_namespace(tmp_path: Path) -> None:
     folder.mkdir()
     store = folder / "store.sqlite"
     lock = LoadLock(store, "anna")
-    lock.acquire(0)
+    lock.acquire(Deadline.after(0))
     waits = begun(LAPTOP, str(folder), "anna", str(folders_by_name["anna"]))
     try:
         succeeds(begun(LAPTOP, str(folder), "bert", str(folders_by_name["bert"])))

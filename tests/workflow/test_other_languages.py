@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import Unavailable
 from docstokg.loading.context import NullProgress
 from docstokg.loading.transfer.reembedding import reembed
@@ -39,7 +40,7 @@ def test_a_namespace_is_asked_while_it_moves_to_another_encoder(
 
     # Made, and so loaded, before the first question: nobody waits for it then.
     assert any("multilingual" in name for name in wiring.models())
-    wiring.warm(60)
+    wiring.warm(Deadline.after(60))
     before = answers()
     assert [cited[0][:2] for cited in before] == ["d1", "d2", "d0"]
     stores, other = stores_of(wiring), wiring.encoder("all-MiniLM-L6-v2-onnx-int8")
@@ -62,4 +63,7 @@ def test_a_namespace_is_asked_while_it_moves_to_another_encoder(
     assert answers() == before
     assert reembed(stores, "default", other, NullProgress()) == len(TEXTS)
     assert answers() != before
-    assert wiring.search_index().info(9.0, anew=True).model_of("default") == other.model
+    assert (
+        wiring.search_index().info(Deadline.after(9.0), anew=True).model_of("default")
+        == other.model
+    )

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from docstokg.contracts.retrieval import ChannelQuery
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import Unavailable
 from docstokg.observability import Telemetry
 from docstokg.wiring import Wiring
@@ -57,10 +58,10 @@ class GoneAfterNames:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._index, name)
 
-    def search(self, queries: Sequence[ChannelQuery], scope: Any, timeout_s: float) -> Any:
+    def search(self, queries: Sequence[ChannelQuery], scope: Any, deadline: Deadline) -> Any:
         if not any(query.names for query in queries):
             raise Unavailable("the index is gone")
-        return self._index.search(queries, scope, timeout_s)
+        return self._index.search(queries, scope, deadline)
 
 
 def test_a_lost_search_for_other_names_is_told(

@@ -17,11 +17,11 @@ RIGHT = "Seizures are sudden, uncontrolled electrical events in the brain (HP:00
 DOMAIN = """
 from docstokg.contracts.check import Consistency, ConsistencyIssue
 class Old:
-    def expand_seeds(self, graph, seeds, scope, timeout_s):
+    def expand_seeds(self, graph, seeds, scope, deadline):
         return seeds
     def metadata_filter(self, part):
         return None
-    def check_consistency(self, draft, graph, scope, timeout_s):
+    def check_consistency(self, draft, graph, scope, deadline):
         at = draft.find("uncontrolled")
         if at < 0:
             return Consistency(ok=True)

@@ -12,6 +12,7 @@ from docstokg import __version__
 from docstokg.contracts.language_models import EXTRACTIVE, SERVED
 from docstokg.contracts.outline import SCANNED
 from docstokg.contracts.records import IndexInfo, Scope
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import DocsToKGError, Refused, Timeout
 from docstokg.loading.transfer.contents import digests
 from docstokg.ports import encoder_of
@@ -73,7 +74,7 @@ def _index(wiring: Wiring) -> Verdict:
     settings = wiring.settings
     if (path := sqlite_path(settings.index_url)) is not None and not path.exists():
         return "missing", f"{path} does not exist", LOAD_HINT
-    info = wiring.search_index().info(REACH_S)
+    info = wiring.search_index().info(Deadline.after(REACH_S))
     model = info.embedding_model or "none"
     message = f"{settings.index_url}: {info.chunks:,} chunks, {info.facts:,} facts, vectors {model}"
     if info.unfinished:
@@ -91,7 +92,7 @@ def _graph(wiring: Wiring) -> Verdict:
     if (path := sqlite_path(settings.graph_url)) is not None and not path.exists():
         return "missing", f"{path} does not exist", LOAD_HINT
     graph = wiring.knowledge_graph()
-    info = graph.info(REACH_S)
+    info = graph.info(Deadline.after(REACH_S))
     message = (
         f"{settings.graph_url}: {info.entities:,} entities, {info.relations:,} relations, "
         f"{info.mentions:,} mentions in {info.chunks:,} chunks"
@@ -118,7 +119,7 @@ def _embedder(wiring: Wiring) -> Verdict:
         return "missing", message, _remedy("embedder", wiring.settings)
     message = f"{chosen}: {embedder.model}, {embedder.dimension} dimensions"
     try:
-        info = wiring.search_index().info(REACH_S)
+        info = wiring.search_index().info(Deadline.after(REACH_S))
     except DocsToKGError:
         info = IndexInfo()
     for name in info.namespaces:
@@ -130,7 +131,7 @@ def _embedder(wiring: Wiring) -> Verdict:
                 return "missing", f"{message}, but {held}", remedy
             message = f"{message}; {held}"
     if chosen != "local":
-        embedder.embed(["reachable?"], REACH_S)
+        embedder.embed(["reachable?"], Deadline.after(REACH_S))
     return "good", message
 
 
@@ -165,7 +166,7 @@ def _opinions_of(wiring: Wiring) -> list[Diagnosis]:
     begin = beginning(wiring.telemetry, REACH_S)
     call = begin("doctor", Scope(namespace="default", groups=None))
     claims = [Claim(claim, (KNOWN_SOURCE,)) for claim in KNOWN_CLAIMS]
-    made = verify(call, verifier, claims, REACH_S)
+    made = verify(call, verifier, claims, Deadline.after(REACH_S))
     found = [
         f"{one.verdict} ({one.support:.2f})" if one else "no opinion" for one in made.decisions
     ]
@@ -230,7 +231,7 @@ def _answer_of(wiring: Wiring, model: str) -> Diagnosis:
             model=model,
             temperature=0.0,
             max_tokens=SMALL_ANSWER_TOKENS,
-            timeout_s=max(LEAST_MODEL_S, wiring.settings.max_timeout_s),
+            deadline=Deadline.after(max(LEAST_MODEL_S, wiring.settings.max_timeout_s)),
         )
     except DocsToKGError as wrong:
         return Diagnosis(part, "missing", str(wrong), "docs/models.md explains each cause")
@@ -322,7 +323,7 @@ def show_digest(wiring: Wiring, namespaces: Iterable[str]) -> None:
 
 def _namespaces(wiring: Wiring) -> list[str]:
     names = {
-        *wiring.search_index().info(REACH_S).namespaces,
-        *wiring.knowledge_graph().info(REACH_S).namespaces,
+        *wiring.search_index().info(Deadline.after(REACH_S)).namespaces,
+        *wiring.knowledge_graph().info(Deadline.after(REACH_S)).namespaces,
     }
     return sorted(names) or ["default"]

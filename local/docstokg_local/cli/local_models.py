@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 from docstokg.adapters.exchange import exchanged, send
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.foreign_json import parsed
 from docstokg.errors import DocsToKGError
 
@@ -36,5 +37,6 @@ def local_servers(ports: dict[str, int] | None = None) -> list[LocalServer]:
 
 
 def _listed(url: str, name: str) -> Any:
-    _, _, body = exchanged(lambda: send("GET", url, REACH_S), name, REACH_S, LONGEST_LIST)
+    deadline = Deadline.after(REACH_S)
+    _, _, body = exchanged(lambda: send("GET", url, deadline), name, deadline, LONGEST_LIST)
     return parsed(body, name)

@@ -13,6 +13,7 @@ from docstokg.contracts import Json
 from docstokg.contracts.envelope import Envelope
 from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.routes import RouteName
+from docstokg.domain.deadline import Deadline
 from docstokg.ports import Workflow
 from docstokg_local.cli.printing import say
 from docstokg_local.cli.receipts import save_receipt
@@ -163,7 +164,7 @@ def ask_and_show(
         show_answer(outcome.body, most)
     if not outcome.body["citations"]:
         namespace = outcome.body["metadata"]["namespace"]
-        loaded = sorted(wiring.search_index().info(INFO_S).namespaces)
+        loaded = sorted(wiring.search_index().info(Deadline.after(INFO_S)).namespaces)
         if namespace not in loaded and not request.get("namespaces"):
             say(f"namespace {namespace} is empty; loaded namespaces: {', '.join(loaded)}", err=True)
         elif request.get("filter"):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from docstokg.domain.deadline import Deadline
 from docstokg_local.cli.exit_codes import DONE, NOT_GOOD
 from docstokg_local.cli.options import Index, argument, flag, option, wiring_of
 from docstokg_local.cli.printing import say
@@ -107,7 +108,9 @@ def trace(
     if bool(environment) == graph:
         raise typer.BadParameter("use --env ENV or --graph")
     if graph:
-        message = wiring_of(index, None, log=False).trace_store().read(request_id, READ_S)
+        message = (
+            wiring_of(index, None, log=False).trace_store().read(request_id, Deadline.after(READ_S))
+        )
         say("\n".join(trace_lines(message)) if message else f"no stored trace of {request_id}")
         raise typer.Exit(DONE if message else NOT_GOOD)
     import boto3

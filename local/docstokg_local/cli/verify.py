@@ -21,6 +21,7 @@ from docstokg.contracts.response import (
 from docstokg.domain.answer.citations import find_markers, ranks_within
 from docstokg.domain.answer.quotation import find_statement
 from docstokg.domain.answer.statements import Statement, statements
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.identity import chunk_uuid
 from docstokg.domain.text.sentences import Span as Place
 from docstokg.errors import DocsToKGError, LoadError
@@ -78,7 +79,7 @@ def stored_chunks(
     """Read the chunks from the index, without acl checks; missing ones are omitted."""
     by_uuid: Chunks = {}
     for namespace in namespaces:
-        chunks = index.get(uuids, Scope(namespace=namespace), READ_S).chunks
+        chunks = index.get(uuids, Scope(namespace=namespace), Deadline.after(READ_S)).chunks
         texts = {
             name: register.text(namespace, name) for name in {c.doc_id for c in chunks.values()}
         }
@@ -185,7 +186,7 @@ def read_response(body: dict[str, object]) -> RAGResponse:
 
 def _stored(ports: Wiring) -> Store | None:
     try:
-        ports.search_index().info(READ_S)
+        ports.search_index().info(Deadline.after(READ_S))
         return ports.search_index(), ports.register()
     except DocsToKGError:
         return None

@@ -21,6 +21,7 @@ from jsonata.parser import Parser
 from sfnx.testing import Call, Failure, Record, check, every_state, execution_context, scope
 
 from docstokg.contracts import Json
+from docstokg.domain.deadline import Deadline
 from docstokg_local.engine.limits import DataLimitExceeded, measured, transferred
 
 TaskFunction = Callable[[Json, object], Json]
@@ -68,11 +69,11 @@ class StateMachine:
         self,
         definition: Json,
         functions: Mapping[str, TaskFunction],
-        timeout_s: float | None = None,
+        longest_s: float | None = None,
     ) -> None:
         self._definition = read_definition(definition, functions)
         self._functions = dict(functions)
-        self._timeout_s = timeout_s or float(
+        self._longest_s = longest_s or float(
             self._definition.get("TimeoutSeconds", _LONGEST_EXPRESS_S)
         )
         self._pool = ThreadPoolExecutor(_TASKS_AT_ONCE, thread_name_prefix="task")
@@ -80,10 +81,10 @@ class StateMachine:
 
     @classmethod
     def from_file(
-        cls, path: Path, functions: Mapping[str, TaskFunction], timeout_s: float | None = None
+        cls, path: Path, functions: Mapping[str, TaskFunction], longest_s: float | None = None
     ) -> "StateMachine":
         """Return the state machine of a file; raise KeyError for a missing function."""
-        return cls(json.loads(path.read_text(encoding="utf-8")), functions, timeout_s)
+        return cls(json.loads(path.read_text(encoding="utf-8")), functions, longest_s)
 
     def execute(
         self,
@@ -99,14 +100,14 @@ class StateMachine:
         """
         sizes: list[tuple[str, int, int]] = []
         begun = time.time() if started is None else started
-        ends = time.monotonic() - (time.time() - begun) + self._timeout_s
+        deadline = Deadline.after(begun + self._longest_s - time.time())
         at = datetime.fromtimestamp(begun, UTC)
         start_time = at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
         def task(call: Call) -> object:
             if gone():
                 raise MachineTimedOut
-            result, *size = self._task(call, ends, listener)
+            result, *size = self._task(call, deadline, listener)
             sizes.append((call.state, *size))
             if listener is not None:
                 listener.after(call.state, call.arguments["Payload"], result["Payload"])
@@ -133,22 +134,22 @@ class StateMachine:
             return execution("FAILED", None, failure.error, failure.cause)
         return execution("SUCCEEDED", output)
 
-    def _task(self, call: Call, ends: float, context: object) -> tuple[Json, int, int]:
+    def _task(self, call: Call, deadline: Deadline, context: object) -> tuple[Json, int, int]:
         assert isinstance(call.arguments, dict)
         arguments = dict(call.arguments)
-        own_s = float(arguments.pop(_TASK_LIMIT, self._timeout_s))
+        state_s = float(arguments.pop(_TASK_LIMIT, self._longest_s))
         arrived, size = transferred(arguments, f"arguments of {call.state}")
         function = self._functions[str(arguments["FunctionName"])]
         future: Future[Json] = self._pool.submit(
             copy_context().run, function, arrived["Payload"], context
         )
-        left_s = ends - time.monotonic()
+        left_s = deadline.remaining()
         try:
-            result = future.result(timeout=max(0.0, min(own_s, left_s)))
+            result = future.result(timeout=min(state_s, left_s))
         except NotYet:
             if future.done() and (error := future.exception()) is not None:
                 raise failure_of(error) from None
-            if left_s <= own_s:
+            if left_s <= state_s:
                 raise MachineTimedOut from None
             raise Failure("States.Timeout", "") from None
         except Exception as error:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from docstokg.contracts.state import TraceMessage
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import DocsToKGError, QuotaExceeded
 from docstokg.observability import Telemetry
 from docstokg.wiring import Handler
@@ -41,8 +42,8 @@ class LocalTraceQueue:
         self._thread: threading.Thread | None = None
         self._closing = threading.Event()
 
-    def send(self, message: TraceMessage, timeout_s: float) -> None:
-        """Queue one message; raise `QuotaExceeded` if full; `timeout_s` is ignored."""
+    def send(self, message: TraceMessage, deadline: Deadline) -> None:
+        """Queue one message; raise `QuotaExceeded` if full; `deadline` is ignored."""
         try:
             self._waiting.put_nowait(message)
         except queue.Full as exc:

@@ -69,10 +69,10 @@ class LocalWorkflow:
             for name, module in STEPS.items()
         }
         self._telemetry = wiring.telemetry
-        timeout_s = math.ceil(wiring.settings.max_timeout_s) + 2
+        longest_s = math.ceil(wiring.settings.max_timeout_s) + 2
         wiring.make_stored_encoders()
         wiring.warm()
-        self._machine = StateMachine.from_file(DEFINITION, handlers, timeout_s)
+        self._machine = StateMachine.from_file(DEFINITION, handlers, longest_s)
         self._listeners: dict[str, Listener] = {}
 
     @contextmanager

@@ -13,6 +13,7 @@ from docstokg.contracts.model import Many
 from docstokg.contracts.records import Scope
 from docstokg.domain.answer import support
 from docstokg.domain.answer.citations import strip_markers
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.vectors import Floats, unpack
 from docstokg.errors import LoadError, Misconfigured
 from docstokg.loading.readers.lines import Line
@@ -187,7 +188,7 @@ def verifier_scores(
     begin, scores, errors = beginning(Telemetry(level="WARNING"), CLAIM_S), [], 0
     for one in claims:
         call = begin(one.id, Scope(namespace="default", groups=None))
-        made = verify(call, verifier, [Claim(one.claim, one.evidence)], CLAIM_S)
+        made = verify(call, verifier, [Claim(one.claim, one.evidence)], Deadline.after(CLAIM_S))
         (decision,), errors = made.decisions, errors + (made.problem is not None)
         scores.append(None if decision is None else decision.support)
     return scores, errors

@@ -16,6 +16,7 @@ from typing import Any
 from docstokg.adapters.onnx.minilm import OnnxMiniLm
 from docstokg.adapters.sqlite.vector_cache import CachedEmbedder, CachedSparseEncoder
 from docstokg.contracts.records import FoundName
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import Unavailable
 from docstokg.loading.read.reading import Row, rows_of
 from docstokg.loading.read.sources import SourceFile
@@ -151,7 +152,7 @@ class _RemoteEmbedder:
         self._processes = processes
         self.model, self.dimension = inner.model, inner.dimension
 
-    def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
+    def embed(self, texts: Sequence[str], deadline: Deadline | None) -> tuple[bytes, ...]:
         return tuple(self._processes.run_batches(_embed, texts))
 
     def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
@@ -162,11 +163,13 @@ class _RemoteSparseEncoder:
     def __init__(self, processes: LoadProcesses, inner: SparseEncoder) -> None:
         self._processes, self._inner, self.model = processes, inner, inner.model
 
-    def encode(self, texts: Sequence[str], timeout_s: float | None) -> tuple[dict[str, float], ...]:
+    def encode(
+        self, texts: Sequence[str], deadline: Deadline | None
+    ) -> tuple[dict[str, float], ...]:
         return tuple(self._processes.run_batches(_encode, texts))
 
-    def encode_query(self, text: str, timeout_s: float | None) -> dict[str, float]:
-        return self._inner.encode_query(text, timeout_s)
+    def encode_query(self, text: str, deadline: Deadline | None) -> dict[str, float]:
+        return self._inner.encode_query(text, deadline)
 
 
 class _RemoteNameFinder:

@@ -10,6 +10,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from typing import Any
 
+from docstokg.domain.deadline import Deadline
+
 # Less than the five seconds for which validate accepts an arrival time.
 LONGEST_WAIT_S = 4.0
 
@@ -60,16 +62,16 @@ class Admission:
         work: Callable[[], Answer],
         *,
         caller: str,
-        ends: float,
+        deadline: Deadline,
         hang_up: Callable[[], Coroutine[Any, Any, None]],
         units: float = 1.0,
     ) -> Answer:
-        """Run `work` in a thread before `ends` (of `time.monotonic`).
+        """Run `work` in a thread before `deadline`.
 
         `hang_up` returns when the client disconnects. `units`: size of the work. Raises
         `Overloaded` (not started), `TooLate` (not finished), `ClientGone`.
         """
-        wait_s, latest_start = self._admit(caller, ends, units)
+        wait_s, latest_start = self._admit(caller, deadline, units)
         future = self._pool.submit(copy_context().run, self._timed, work, latest_start, units)
         future.add_done_callback(lambda _: self._leave(caller, units))
         answer = asyncio.wrap_future(future)
@@ -78,7 +80,7 @@ class Admission:
         try:
             await asyncio.wait(
                 either,
-                timeout=ends + LATE_ANSWER_S - time.monotonic(),
+                timeout=deadline.remaining() + LATE_ANSWER_S,
                 return_when=asyncio.FIRST_COMPLETED,
             )
             if answer.done():
@@ -90,27 +92,28 @@ class Admission:
             answer.cancel()  # cancels queued work; running work is not awaited
             gone.cancel()
 
-    def _admit(self, caller: str, ends: float, units: float) -> tuple[float, float]:
-        now = time.monotonic()
+    def _admit(
+        self, caller: str, deadline: Deadline, units: float
+    ) -> tuple[float, Deadline | None]:
         with self._lock:
             admitted = self._admitted.total()
             ahead = max(0, admitted - self._slots + 1)
             mean_units = self._units / admitted if admitted else units
             wait_s = ahead * mean_units * self._mean_s / self._slots
-            spare_s = ends - now - units * self._mean_s - STEP_MARGIN_S
+            work_s = units * self._mean_s + STEP_MARGIN_S
+            spare_s = deadline.remaining() - work_s
             share = CALLER_SHARE if self._admitted[caller] else 1.0
             if wait_s and wait_s > share * min(LONGEST_WAIT_S, spare_s):
                 raise Overloaded(wait_s)
             self._admitted[caller] += 1
             self._units += units
-        latest_start = now + min(LONGEST_WAIT_S, spare_s)
-        return wait_s, latest_start if wait_s else math.inf
+        return wait_s, deadline.limit(LONGEST_WAIT_S, work_s) if wait_s else None
 
     def _timed[Answer](
-        self, work: Callable[[], Answer], latest_start: float, units: float
+        self, work: Callable[[], Answer], latest_start: Deadline | None, units: float
     ) -> Answer:
         began = time.monotonic()
-        if began > latest_start:
+        if latest_start is not None and latest_start.is_over():
             raise Overloaded(self._mean_s)
         try:
             return work()

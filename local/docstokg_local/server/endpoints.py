@@ -15,6 +15,7 @@ from docstokg.contracts.chat import CHAT_ROUTES
 from docstokg.contracts.envelope import Caller, Envelope, Reply
 from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.routes import Route, RouteName
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import DocsToKGError
 from docstokg.observability import note
 from docstokg.settings import Settings
@@ -114,7 +115,7 @@ class Endpoints:
         caller = caller_of(request, self._authentication)
         try:
             index = self._wiring.search_index()
-            stored = (await asyncio.to_thread(index.info, INFO_S)).namespaces
+            stored = (await asyncio.to_thread(index.info, Deadline.after(INFO_S))).namespaces
         except DocsToKGError:  # model names need no store
             stored = ()
         return response(models_reply(caller, self._ready_models(), stored))
@@ -182,7 +183,7 @@ class Endpoints:
     ) -> Response:
         request_id = request.state.request_id
         frame = frames_of(route, request_id, asked.model, asked.token)
-        events = Events(self._settings.max_timeout_s)
+        events = Events(Deadline.after(self._settings.max_timeout_s))
         live = self._listening(lambda name, value: events.put(frame(name, value)))
 
         def told() -> Reply:
@@ -222,18 +223,18 @@ class Endpoints:
         work: Callable[[], Reply],
     ) -> Reply:
         address = request.client.host if request.client is not None else ""
-        ends = time.monotonic() + request.state.arrived - time.time() + asked.timeout_s
+        deadline = Deadline.after(request.state.arrived + asked.timeout_s - time.time())
         try:
             return await self._admissions[asked.work].run(
                 work,
                 caller=address if self._settings.auth == "off" else caller.sub,
-                ends=ends,
+                deadline=deadline,
                 hang_up=partial(hang_up, request),
                 units=asked.units,
             )
         except Overloaded as exc:
             self._telemetry.count("rag_requests_total", route=route, status="503")
-            await asyncio.sleep(min(REFUSAL_DELAY_S, max(0.0, ends - time.monotonic())))
+            await asyncio.sleep(min(REFUSAL_DELAY_S, deadline.remaining()))
             headers = {"Retry-After": str(exc.retry_after_s)}
             raise Refused(503, "overloaded", OVERLOADED, headers) from exc
         except TooLate as exc:

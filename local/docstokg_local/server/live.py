@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from docstokg.contracts.routes import RouteName
+from docstokg.domain.deadline import Deadline
 from docstokg.usecases.answer_checks import checks_of
 from docstokg.usecases.chat_reply import ResponseEvents, live_chunk
 from docstokg.usecases.live import LiveReply, Tell, event_frame, plain, text_of
@@ -25,11 +26,11 @@ def listening(wiring: Wiring) -> Callable[[Tell], LiveReply]:
 class Events:
     """Frames from a thread to one client; a slow client blocks the thread."""
 
-    def __init__(self, timeout_s: float) -> None:
+    def __init__(self, deadline: Deadline) -> None:
         self._loop = asyncio.get_running_loop()
         self._frames: asyncio.Queue[str | None] = asyncio.Queue()
         self._room = threading.Semaphore(EVENTS_WAITING)
-        self._ends = time.monotonic() + timeout_s
+        self._deadline = deadline
         self._is_begun = False
         self.gone = threading.Event()
 
@@ -39,7 +40,7 @@ class Events:
             return False
         if frame is None:
             return True
-        if not self._room.acquire(timeout=max(0.0, self._ends - time.monotonic())):
+        if not self._room.acquire(timeout=self._deadline.remaining()):
             self.gone.set()
             return False
         self._is_begun = True

@@ -30,6 +30,7 @@ from docstokg.contracts.request import RAGRequest, SearchRequest
 from docstokg.contracts.response import Problem, RAGResponse
 from docstokg.contracts.routes import Route, RouteName, route_of
 from docstokg.contracts.traverse import TraverseRequest, TraverseResponse
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import DocsToKGError, Timeout, WrongAnswer
 
 TIMEOUT_S = 15.0
@@ -190,7 +191,7 @@ class Client:
         status, headers, data = exchanged(
             lambda: self._pool.request(method, self._base + path, body=sent, **given),
             self._host,
-            left_s,
+            Deadline.after(left_s),
             _LONGEST_REPLY,
         )
         try:

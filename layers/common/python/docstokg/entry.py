@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import DocsToKGError, Refused
 from docstokg.settings import Settings
 from docstokg.wiring import WARM_TIME_S, Handler, Wiring, by_name, with_secrets
@@ -110,7 +111,7 @@ class Entry:
     def _prepare(self, time_s: float) -> None:
         if "cache" in by_name(self._settings.tables):
             self._wiring.response_cache()  # creating its client takes longer than a call may take
-        self._wiring.warm(time_s)
+        self._wiring.warm(Deadline.after(time_s))
 
 
 def entry_point(

@@ -1,4 +1,4 @@
-"""Ports: Protocols of external dependencies; every call takes `timeout_s` and keeps it.
+"""Ports: Protocols of external dependencies; every call takes `deadline` and keeps it.
 
 Ports raise errors of `docstokg.errors`: `Timeout`, `Unavailable` for an unreachable dependency,
 `WrongAnswer` for an invalid response.
@@ -30,37 +30,38 @@ from docstokg.contracts.records import (
 )
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult, Hydrated
 from docstokg.contracts.state import TraceMessage
+from docstokg.domain.deadline import Deadline
 
 
 class SearchIndex(Protocol):
     """Chunks and facts, searchable by words, learned weights and vectors."""
 
     def search(
-        self, queries: Sequence[ChannelQuery], scope: Scope, timeout_s: float
+        self, queries: Sequence[ChannelQuery], scope: Scope, deadline: Deadline
     ) -> tuple[ChannelResult, ...]:
         """Run all `queries` in one round trip; return results in their order.
 
         A failing channel is reported in its result; only a failure of the whole call raises.
         """
 
-    def get(self, uuids: Sequence[str], scope: Scope, timeout_s: float) -> Hydrated:
+    def get(self, uuids: Sequence[str], scope: Scope, deadline: Deadline) -> Hydrated:
         """Return chunks by uuid in one round trip; unknown and hidden ones are `missing`."""
 
     def sentence_vectors(
-        self, uuids: Sequence[str], scope: Scope, timeout_s: float
+        self, uuids: Sequence[str], scope: Scope, deadline: Deadline
     ) -> dict[str, bytes]:
         """Return the packed sentence vectors of chunks by uuid, in one round trip.
 
         Chunks hidden by `scope`, and those without such vectors, are omitted.
         """
 
-    def info(self, timeout_s: float, anew: bool = False) -> IndexInfo:
+    def info(self, deadline: Deadline, anew: bool = False) -> IndexInfo:
         """Return contents and embedding models of the index; raise `NotLoaded` if there is none.
 
         `anew`: skip the cache, whose entry may precede another load.
         """
 
-    def generation(self, namespaces: Sequence[str], timeout_s: float) -> str | None:
+    def generation(self, namespaces: Sequence[str], deadline: Deadline) -> str | None:
         """Return an id of the index contents, which changes after every load and removal.
 
         Never cached. None (or `NotLoaded`) before the first load ends, and None during an open or
@@ -249,28 +250,28 @@ class LoadRuns(Protocol):
 class KnowledgeGraph(Protocol):
     """Read-only graph."""
 
-    def slice(self, request: SliceRequest, scope: Scope, timeout_s: float) -> GraphSlice:
+    def slice(self, request: SliceRequest, scope: Scope, deadline: Deadline) -> GraphSlice:
         """Look up aliases and the 1-hop neighbourhood in one round trip."""
 
     def widen(
-        self, frontier: Sequence[str], request: SliceRequest, scope: Scope, timeout_s: float
+        self, frontier: Sequence[str], request: SliceRequest, scope: Scope, deadline: Deadline
     ) -> GraphSlice:
         """Return one more hop around the entity ids in `frontier`, in one round trip."""
 
     def entities(
-        self, ids: Sequence[str], scope: Scope, timeout_s: float
+        self, ids: Sequence[str], scope: Scope, deadline: Deadline
     ) -> tuple[SliceEntity, ...]:
         """Return entities by id in any case, sorted by id; unknown and hidden ones are omitted."""
 
     def names(
-        self, ids: Sequence[str], scope: Scope, timeout_s: float
+        self, ids: Sequence[str], scope: Scope, deadline: Deadline
     ) -> dict[str, tuple[str, ...]]:
         """Map each visible id, as stored, to its preferred name followed by its synonyms."""
 
-    def vectors(self, ids: Sequence[str], scope: Scope, timeout_s: float) -> dict[str, bytes]:
+    def vectors(self, ids: Sequence[str], scope: Scope, deadline: Deadline) -> dict[str, bytes]:
         """Map visible ids to the stored vectors of their names; those without are omitted."""
 
-    def info(self, timeout_s: float) -> GraphInfo:
+    def info(self, deadline: Deadline) -> GraphInfo:
         """Return the counts of the graph after the last finished load."""
 
 
@@ -360,7 +361,7 @@ class Embedder(Protocol):
     def dimension(self) -> int:
         """Return the number of components."""
 
-    def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
+    def embed(self, texts: Sequence[str], deadline: Deadline | None) -> tuple[bytes, ...]:
         """Return one float32 little-endian unit vector per passage (None: no limit, loading)."""
 
     def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
@@ -374,17 +375,17 @@ class Embedder(Protocol):
 class QuestionReader(Protocol):
     """An embedder with a question mode."""
 
-    def embed_questions(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
+    def embed_questions(self, texts: Sequence[str], deadline: Deadline | None) -> tuple[bytes, ...]:
         """Return one unit vector per question, in the space of the passages."""
 
 
 def embed_questions(
-    embedder: Embedder, texts: Sequence[str], timeout_s: float | None
+    embedder: Embedder, texts: Sequence[str], deadline: Deadline | None
 ) -> tuple[bytes, ...]:
     """Embed questions with the encoder's question mode, if it has one."""
     if isinstance(embedder, QuestionReader):
-        return embedder.embed_questions(texts, timeout_s)
-    return embedder.embed(texts, timeout_s)
+        return embedder.embed_questions(texts, deadline)
+    return embedder.embed(texts, deadline)
 
 
 @runtime_checkable
@@ -430,10 +431,12 @@ class SparseEncoder(Protocol):
     def model(self) -> str:
         """Return the name of vocabulary and weights, as recorded in the index."""
 
-    def encode(self, texts: Sequence[str], timeout_s: float | None) -> tuple[dict[str, float], ...]:
+    def encode(
+        self, texts: Sequence[str], deadline: Deadline | None
+    ) -> tuple[dict[str, float], ...]:
         """Return token -> weight (> 0) per passage, in the order of `texts`."""
 
-    def encode_query(self, text: str, timeout_s: float | None) -> dict[str, float]:
+    def encode_query(self, text: str, deadline: Deadline | None) -> dict[str, float]:
         """Return token -> weight (> 0) for a question."""
 
 
@@ -444,7 +447,7 @@ class Reranker(Protocol):
     def model(self) -> str:
         """Return the name of the model."""
 
-    def rank(self, query: str, passages: Sequence[str], timeout_s: float) -> tuple[float, ...]:
+    def rank(self, query: str, passages: Sequence[str], deadline: Deadline) -> tuple[float, ...]:
         """Return one relevance score per passage, in their order; higher is better."""
 
 
@@ -452,7 +455,7 @@ class Reader(Protocol):
     """A cross-encoder of the built-in model; unlike a `Reranker`, it returns parts in time."""
 
     def logits(
-        self, question: str, texts: Sequence[str], timeout_s: float
+        self, question: str, texts: Sequence[str], deadline: Deadline
     ) -> tuple[float | None, ...]:
         """Return a logit per text: whether it answers; None where time ran out."""
 
@@ -487,7 +490,7 @@ class Verifier(Protocol):
     def threshold(self) -> float:
         """Return the probability at which a claim counts as supported."""
 
-    def verify(self, pairs: Sequence[Pair], timeout_s: float) -> Sequence[Opinion | None]:
+    def verify(self, pairs: Sequence[Pair], deadline: Deadline) -> Sequence[Opinion | None]:
         """Return one opinion per pair, the strongest over its sources; None if undecided."""
 
 
@@ -510,7 +513,7 @@ class LanguageModel(Protocol):
         model: str,
         temperature: float,
         max_tokens: int,
-        timeout_s: float,
+        deadline: Deadline,
         schema: Mapping[str, Any] | None = None,
         told: Callable[[str], bool] | None = None,
     ) -> Completion:
@@ -537,30 +540,30 @@ class ReplyStore(Protocol):
 class ResponseCache(Protocol):
     """Response bodies by scope key."""
 
-    def get(self, key: str, timeout_s: float) -> tuple[str, str] | None:
+    def get(self, key: str, deadline: Deadline) -> tuple[str, str] | None:
         """Return (request hash, body), or None if the key is unknown or expired."""
 
-    def put(self, key: str, request_hash: str, body: str, ttl_s: int, timeout_s: float) -> None:
+    def put(self, key: str, request_hash: str, body: str, ttl_s: int, deadline: Deadline) -> None:
         """Store a body for `ttl_s` seconds, replacing by key; `request_hash`: of its request."""
 
 
 class TraceSink(Protocol):
     """Destination of retrieval traces."""
 
-    def send(self, message: TraceMessage, timeout_s: float) -> None:
+    def send(self, message: TraceMessage, deadline: Deadline) -> None:
         """Send one message, or raise within the timeout."""
 
 
 class TraceStore(Protocol):
     """Storage of recorded traces."""
 
-    def write(self, messages: Sequence[TraceMessage], timeout_s: float) -> None:
+    def write(self, messages: Sequence[TraceMessage], deadline: Deadline) -> None:
         """Write all messages or none; idempotent."""
 
-    def read(self, request_id: str, timeout_s: float) -> TraceMessage | None:
+    def read(self, request_id: str, deadline: Deadline) -> TraceMessage | None:
         """Return the trace of a request, lists by rank or falling score; None if there is none."""
 
-    def remove_before(self, epoch_ms: int, timeout_s: float) -> int:
+    def remove_before(self, epoch_ms: int, deadline: Deadline) -> int:
         """Remove the traces of requests before `epoch_ms`; return their number."""
 
 
@@ -588,7 +591,7 @@ class TokenVerifier(Protocol):
 class CallCounter(Protocol):
     """Counters shared by all processes of a deployment."""
 
-    def add(self, key: str, ttl_s: int, timeout_s: float) -> int:
+    def add(self, key: str, ttl_s: int, deadline: Deadline) -> int:
         """Increment a counter that expires after `ttl_s` seconds; return the new value."""
 
 

@@ -5,7 +5,6 @@ import hashlib
 import importlib.util
 import re
 import threading
-import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from docstokg import ports
 from docstokg.contracts.language_models import ModelAccess, facts_table
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import DocsToKGError, Misconfigured, cause
 from docstokg.observability import Telemetry
 from docstokg.settings import SECRETS, UNPREFIXED, Settings
@@ -241,7 +241,7 @@ class Wiring:
 
             # nothing is loaded yet, or the first question will report the error
             with suppress(DocsToKGError):
-                info = self.search_index().info(WARM_TIME_S)
+                info = self.search_index().info(Deadline.after(WARM_TIME_S))
                 for namespace in info.namespaces:
                     ports.encoder_of(self.embedder(), info.model_of(namespace))
                     for code in info.languages_of(namespace).keys() - {"en"}:
@@ -529,7 +529,8 @@ class Wiring:
         source = self._once("flags", lambda: AppConfigFlags(path))
         known_once = self._flagged is not self.settings
         try:
-            flags = source.current(FLAGS_TIME_S if known_once else FIRST_FLAGS_TIME_S)
+            time_s = FLAGS_TIME_S if known_once else FIRST_FLAGS_TIME_S
+            flags = source.current(Deadline.after(time_s))
             flag_settings = {name.lower(): v for name, v in flags.items() if name in UNPREFIXED}
             with self._lock:
                 if flag_settings != self._flags or not known_once:
@@ -570,10 +571,10 @@ class Wiring:
         with self._lock:
             return {name: self._made[name] for name in names if name in self._made}
 
-    def warm(self, time_s: float = WARM_TIME_S) -> None:
+    def warm(self, deadline: Deadline | None = None) -> None:
         """Load models and open connections in parallel; failures are logged, and retried on use.
 
-        A hanging graph continues in the background after `time_s`.
+        A hanging graph continues in the background after `deadline` (default: 6 s).
         """
         warming = [
             threading.Thread(target=self._warm, args=(warm,), daemon=True)
@@ -581,11 +582,11 @@ class Wiring:
             if callable(warm := getattr(port, "warm", None))
             and (name != "knowledge_graph" or self.settings.kg_enabled)
         ]
-        until = time.monotonic() + time_s
         for thread in warming:
             thread.start()
+        deadline = deadline or Deadline.after(WARM_TIME_S)
         for thread in warming:
-            thread.join(max(0.0, until - time.monotonic()))
+            thread.join(deadline.remaining())
 
     def _warm(self, warm: Callable[[], object]) -> None:
         try:

@@ -5,15 +5,17 @@ from collections.abc import Callable
 from concurrent.futures import Future, wait
 from contextvars import copy_context
 
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import Timeout
 
 
-def within[Answer](call: Callable[[], Answer], timeout_s: float, whom: str) -> Answer:
+def within[Answer](call: Callable[[], Answer], deadline: Deadline, whom: str) -> Answer:
     """Return the result of `call` or raise its error; raise `Timeout` if it takes too long.
 
     After a timeout its thread runs until the vendor's limit. `whom`: name for the error.
     """
-    if timeout_s <= 0:
+    seconds = deadline.remaining()
+    if not seconds:
         raise Timeout(f"no time is left for {whom}")
     outcome: Future[Answer] = Future()
 
@@ -25,6 +27,6 @@ def within[Answer](call: Callable[[], Answer], timeout_s: float, whom: str) -> A
 
     context = copy_context()
     threading.Thread(target=context.run, args=(run,), name=f"call {whom}", daemon=True).start()
-    if not wait((outcome,), timeout_s).done:
-        raise Timeout(f"{whom} did not answer in {timeout_s:.2f} s")
+    if not wait((outcome,), seconds).done:
+        raise Timeout(f"{whom} did not answer in {seconds:.2f} s")
     return outcome.result()

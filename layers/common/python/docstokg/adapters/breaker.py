@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from docstokg.domain.circuit import Circuit
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import (
     CircuitOpen,
     DocsToKGError,
@@ -63,18 +64,19 @@ class Breaker:
         self._closing = threading.Event()
 
     def call[Answer](
-        self, ask: Callable[[], Answer], timeout_s: float, *, alone: bool = False
+        self, ask: Callable[[], Answer], deadline: Deadline, *, alone: bool = False
     ) -> Answer:
         """Return the result of `ask`, or raise `CircuitOpen`, without a call, while it is open.
 
-        `timeout_s`: of `ask`; its `Timeout` below 0.25 s is not counted. `alone`: ignore other
+        `deadline`: of `ask`; a `Timeout` in less than 0.25 s is not counted. `alone`: ignore other
         processes.
         """
         self._begin(alone)
+        granted_s = deadline.remaining()
         try:
             answer = ask()
         except self._counts as exc:
-            if not isinstance(exc, Timeout) or timeout_s >= SHORTEST_S:
+            if not isinstance(exc, Timeout) or granted_s >= SHORTEST_S:
                 self.failed(exc)
             raise
         except DocsToKGError:

@@ -1,7 +1,6 @@
 """HTTP requests."""
 
 import ssl
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -12,6 +11,7 @@ from urllib.parse import urlsplit
 import urllib3
 
 from docstokg.adapters.bounded import within
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import (
     DocsToKGError,
     Misconfigured,
@@ -26,6 +26,8 @@ from docstokg.observability import note, traced
 # Options of a request whose response `exchanged` reads.
 UNREAD: Final[dict[str, Any]] = {"redirect": False, "preload_content": False}
 _BLOCK = 1 << 16
+# A connection refuses a limit of 0 s.
+LEAST_S = 0.001
 _MOST_IDLE = 4
 _REFUSALS = {
     400: "400, the request or the model's name",
@@ -76,23 +78,23 @@ def _connections() -> urllib3.PoolManager:
 def send(
     method: str,
     url: str,
-    timeout_s: float,
+    deadline: Deadline,
     headers: Mapping[str, str] | None = None,
     body: bytes | None = None,
 ) -> urllib3.BaseHTTPResponse:
     """Send a request, and return its unread response."""
-    more = {"timeout": timeout_s, **UNREAD}
+    more = {"timeout": max(LEAST_S, deadline.remaining()), **UNREAD}
     return _connections().request(method, url, headers=headers, body=body, **more)
 
 
 def exchanged(
-    ask: Callable[[], urllib3.BaseHTTPResponse], whom: str, timeout_s: float, most: int
+    ask: Callable[[], urllib3.BaseHTTPResponse], whom: str, deadline: Deadline, most: int
 ) -> tuple[int, Mapping[str, str], bytes]:
     """Return status, headers and body of a response; limits and errors as in `read_within`."""
     return read_within(
         ask,
         whom,
-        timeout_s,
+        deadline,
         most,
         lambda response, parts: (response.status, response.headers, b"".join(parts)),
     )
@@ -101,31 +103,31 @@ def exchanged(
 def read_within[Answer](
     ask: Callable[[], urllib3.BaseHTTPResponse],
     whom: str,
-    timeout_s: float,
+    deadline: Deadline,
     most: int,
     read: Callable[[urllib3.BaseHTTPResponse, Iterator[bytes]], Answer],
 ) -> Answer:
-    """Return the result of `read` on a response and the blocks of its body, within `timeout_s`.
+    """Return the result of `read` on a response and the blocks of its body, within `deadline`.
 
     `ask`: sends a request with the options `UNREAD`. Raises `NeverSent`, `Timeout`, `Unavailable`
     (broken off) or `WrongAnswer` (more than `most` bytes, after decompression).
     """
-    until = time.monotonic() + timeout_s
+    seconds = deadline.remaining()
     opened: list[urllib3.BaseHTTPResponse] = []
 
     def ask_and_read() -> Answer:
-        with translated(whom, timeout_s):
+        with translated(whom, seconds):
             response = ask()
             opened.append(response)
             note(status=response.status)
             try:
-                return read(response, blocks(response, whom, most, until))
+                return read(response, blocks(response, whom, most, deadline))
             finally:
                 response.release_conn() if response.closed else response.close()
 
     try:
         with traced("HTTP", server=whom):
-            return within(ask_and_read, timeout_s, whom)
+            return within(ask_and_read, deadline, whom)
     except Timeout:
         for response in opened:
             wake(response)
@@ -133,31 +135,31 @@ def read_within[Answer](
 
 
 @contextmanager
-def translated(whom: str, timeout_s: float) -> Iterator[None]:
+def translated(whom: str, seconds: float) -> Iterator[None]:
     """Raise `NeverSent`, `Timeout` or `Unavailable`, naming `whom`, for errors of a connection."""
     try:
         yield
     except urllib3.exceptions.NewConnectionError as exc:  # the library calls it a timeout
         raise NeverSent(f"{whom} could not be reached") from exc
     except (TimeoutError, urllib3.exceptions.TimeoutError) as exc:
-        raise Timeout(f"{whom} did not answer in {timeout_s:.2f} s") from exc
+        raise Timeout(f"{whom} did not answer in {seconds:.2f} s") from exc
     except (OSError, urllib3.exceptions.HTTPError) as exc:
         raise Unavailable(f"{whom} broke off ({type(exc).__name__})") from exc
 
 
 def blocks(
-    response: urllib3.BaseHTTPResponse, whom: str, most: int, until: float
+    response: urllib3.BaseHTTPResponse, whom: str, most: int, deadline: Deadline
 ) -> Iterator[bytes]:
     """Yield the blocks of a body.
 
-    Raise `WrongAnswer` above `most` bytes, TimeoutError after `until`.
+    Raise `WrongAnswer` above `most` bytes, TimeoutError after `deadline`.
     """
     left = most
     while block := response.read1(min(_BLOCK, left + 1)):
         left -= len(block)
         if left < 0:
             raise WrongAnswer(f"{whom} sent more than {most} bytes")
-        if time.monotonic() >= until:
+        if deadline.is_over():
             raise TimeoutError
         yield block
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from docstokg.contracts.completion import Completion
 from docstokg.contracts.judgements import Judgement
 from docstokg.domain.answer import judge
+from docstokg.domain.deadline import Deadline
 from docstokg.ports import Opinion, Pair
 
 # `LanguageModel.complete`.
@@ -20,7 +21,7 @@ class Judge:
         self.name, self.threshold = f"llm:{model}", threshold
         self._model, self._complete = model, complete
 
-    def verify(self, pairs: Sequence[Pair], timeout_s: float) -> Sequence[Opinion | None]:
+    def verify(self, pairs: Sequence[Pair], deadline: Deadline) -> Sequence[Opinion | None]:
         """Return one opinion per pair, 0 or 1; None: the reply omits the claim or its quotes.
 
         Raise errors as `LanguageModel.complete`, or `WrongAnswer`.
@@ -31,7 +32,7 @@ class Judge:
             model=self._model,
             temperature=0.0,
             max_tokens=judge.TOKENS_PER_STATEMENT * (len(pairs) + 1),
-            timeout_s=timeout_s,
+            deadline=deadline,
             schema=judge.SCHEMA,
         )
         return [_opinion(row) for row in judge.parse(completion.text, len(pairs), self.name)]

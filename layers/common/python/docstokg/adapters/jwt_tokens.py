@@ -7,6 +7,7 @@ import jwt
 
 from docstokg.adapters.exchange import exchanged, refusal, send
 from docstokg.contracts.envelope import Caller
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.foreign_json import parsed
 from docstokg.errors import DocsToKGError, Unavailable
 
@@ -33,9 +34,9 @@ MOST_BYTES = 1 << 20
 
 class _PublishedKeys(jwt.PyJWKClient):
     def fetch_data(self) -> Any:
-        whom = "the issuer"
+        whom, deadline = "the issuer", Deadline.after(KEYS_TIME_S)
         status, _, body = exchanged(
-            lambda: send("GET", self.uri, KEYS_TIME_S), whom, KEYS_TIME_S, MOST_BYTES
+            lambda: send("GET", self.uri, deadline), whom, deadline, MOST_BYTES
         )
         if status != HTTPStatus.OK:
             raise refusal(whom, status)

@@ -1,7 +1,6 @@
 """Language models."""
 
 import json
-import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib.util import find_spec
@@ -11,6 +10,7 @@ from typing import Any
 from docstokg.adapters.exchange import NotAccepted
 from docstokg.contracts.completion import Completion, ModelCall, ModelReply
 from docstokg.contracts.language_models import SERVED, ModelAccess, ModelFacts, ModelRoute
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import NotConfigured, Timeout, Unavailable
 from docstokg.observability import note, traced
 
@@ -22,8 +22,8 @@ _TABLE = "model_prices_and_context_window_backup.json"
 Write = Callable[[str], bool]
 
 
-# Makes one call: route, call, name for errors, seconds, and the receiver of a streamed text.
-Speak = Callable[[ModelRoute, ModelCall, str, float, Write | None], ModelReply]
+# Makes one call: route, call, name for errors, deadline, and the receiver of a streamed text.
+Speak = Callable[[ModelRoute, ModelCall, str, Deadline, Write | None], ModelReply]
 
 
 class LanguageModels:
@@ -70,11 +70,11 @@ class LanguageModels:
         model: str,
         temperature: float,
         max_tokens: int,
-        timeout_s: float,
+        deadline: Deadline,
         schema: Mapping[str, Any] | None = None,
         told: Callable[[str], bool] | None = None,
     ) -> Completion:
-        """Return one completion within `timeout_s` seconds in all, including streaming.
+        """Return one completion within `deadline`, including streaming.
 
         A call that a provider does not accept is repeated without `schema` and `temperature`, and
         later calls omit them. `told`: called with the text so far; False ends the call. A timeout
@@ -90,7 +90,7 @@ class LanguageModels:
         call = plain._replace(temperature=temperature, schema=schema)
         fields = {"model": model, "provider": route.provider, "max_tokens": max_tokens}
         with traced("chat", temperature=temperature, **fields):
-            reply = self._replied(route, call, plain, model, timeout_s, told)
+            reply = self._replied(route, call, plain, model, deadline, told)
             completion = self._completion(reply, route, model)
             note(tokens_in=completion.tokens_in, tokens_out=completion.tokens_out)
         return completion
@@ -101,18 +101,18 @@ class LanguageModels:
         call: ModelCall,
         plain: ModelCall,
         model: str,
-        timeout_s: float,
+        deadline: Deadline,
         told: Callable[[str], bool] | None,
     ) -> ModelReply:
         speak = self._served if route.provider in SERVED else self._others
-        draft, until, whom = _Draft(told), time.monotonic() + timeout_s, f"model {model}"
+        draft, whom = _Draft(told), f"model {model}"
         write = None if told is None else draft.add
         try:
             wanted = plain if model in self._plain else call
             try:
-                return speak(route, wanted, whom, timeout_s, write)
+                return speak(route, wanted, whom, deadline, write)
             except NotAccepted:
-                reply = speak(route, plain, whom, until - time.monotonic(), write)
+                reply = speak(route, plain, whom, deadline, write)
                 self._plain.add(model)
                 return reply
         except (Timeout, Unavailable) as broken:

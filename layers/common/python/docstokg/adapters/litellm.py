@@ -1,6 +1,5 @@
 """Models through litellm."""
 
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
@@ -11,6 +10,7 @@ from docstokg.adapters.bounded import within
 from docstokg.adapters.exchange import blocks, refusal, send, translated, wake
 from docstokg.contracts.completion import ModelCall, ModelReply
 from docstokg.contracts.language_models import ModelRoute
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.foreign_json import parsed
 from docstokg.errors import DocsToKGError, Misconfigured, NotInstalled, WrongAnswer
 
@@ -47,16 +47,16 @@ class LiteLlm:
         route: ModelRoute,
         call: ModelCall,
         whom: str,
-        timeout_s: float,
+        deadline: Deadline,
         write: Callable[[str], bool] | None,
     ) -> ModelReply:
-        """Make one call within `timeout_s`, including the import.
+        """Make one call within `deadline`, including the import.
 
         `write`: called with each streamed piece; False ends the call early. Raise `Timeout`,
         `NotInstalled`, the errors of `refusal`, `Unavailable` (unreachable, broken off),
         `WrongAnswer` (no completion, too long) or `Misconfigured` (litellm sends no call).
         """
-        exchange = _Exchange(whom, timeout_s, is_streamed=write is not None)
+        exchange = _Exchange(whom, deadline, is_streamed=write is not None)
 
         def asked() -> ModelReply:
             arguments = self._target(route) | call.arguments(is_streamed=write is not None)
@@ -73,7 +73,7 @@ class LiteLlm:
                 exchange.close()
 
         try:
-            return within(asked, timeout_s, whom)
+            return within(asked, deadline, whom)
         finally:
             exchange.wake()
 
@@ -102,9 +102,9 @@ class LiteLlm:
 
 
 class _Exchange:
-    def __init__(self, whom: str, timeout_s: float, *, is_streamed: bool) -> None:
-        self._whom, self._timeout_s, self._is_streamed = whom, timeout_s, is_streamed
-        self._until = time.monotonic() + timeout_s
+    def __init__(self, whom: str, deadline: Deadline, *, is_streamed: bool) -> None:
+        self._whom, self._deadline, self._is_streamed = whom, deadline, is_streamed
+        self._seconds = deadline.remaining()
         self._response: urllib3.BaseHTTPResponse | None = None
         self.error: DocsToKGError | None = None
         self.is_sent = False
@@ -121,26 +121,27 @@ class _Exchange:
         self.is_sent = True
         headers = {name: value for name, value in request.headers.items() if name not in _OWN}
         with self._noting():
-            left_s = max(0.01, self._until - time.monotonic())
-            made = self._response = send("POST", str(request.url), left_s, headers, request.read())
+            made = self._response = send(
+                "POST", str(request.url), self._deadline, headers, request.read()
+            )
             if made.status != HTTPStatus.OK:
                 raise refusal(self._whom, made.status)
             content: Iterator[bytes] | bytes = self._streamed(made)
             if not self._is_streamed:
-                content = b"".join(blocks(made, self._whom, MOST_BYTES, self._until))
+                content = b"".join(blocks(made, self._whom, MOST_BYTES, self._deadline))
                 parsed(content, self._whom)
         kind = {"Content-Type": made.headers.get("content-type", "")}
         return httpx.Response(HTTPStatus.OK, headers=kind, content=content)
 
     def _streamed(self, made: "urllib3.BaseHTTPResponse") -> Iterator[bytes]:
         with self._noting():
-            yield from blocks(made, self._whom, MOST_STREAMED, self._until)
+            yield from blocks(made, self._whom, MOST_STREAMED, self._deadline)
 
     # litellm replaces our errors, so they are kept here.
     @contextmanager
     def _noting(self) -> Iterator[None]:
         try:
-            with translated(self._whom, self._timeout_s):
+            with translated(self._whom, self._seconds):
                 yield
         except DocsToKGError as exc:
             self.error = exc

@@ -1,12 +1,12 @@
 """Google's multilingual sentence encoder 3."""
 
 import importlib.util
-import time
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import batched
 from typing import Any
 
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.text.language_weights import reads_many
 from docstokg.domain.vectors import embedded_apart, pack
 from docstokg.errors import Timeout
@@ -42,17 +42,16 @@ class MultilingualEncoder:
         """Load the model."""
         _ = self._loaded
 
-    def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
+    def embed(self, texts: Sequence[str], deadline: Deadline | None) -> tuple[bytes, ...]:
         """Return one unit vector per text, cut at 2,000 characters.
 
         Raise `Timeout` between batches.
         """
-        until = None if timeout_s is None else time.monotonic() + timeout_s
         vectors: list[bytes] = []
         for batch in batched(texts, AT_ONCE):
-            if until is not None and time.monotonic() >= until:
+            if deadline is not None and deadline.is_over():
                 done = f"{len(vectors)} of {len(texts)} texts"
-                raise Timeout(f"{done} were embedded in {timeout_s:.3f} s")
+                raise Timeout(f"{done} were embedded in time")
             vectors += map(pack, self._loaded.encode([text[:LONGEST] for text in batch]))
         return tuple(vectors)
 

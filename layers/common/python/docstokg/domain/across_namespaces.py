@@ -1,6 +1,5 @@
 """Queries over several namespaces."""
 
-import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from inspect import signature
@@ -13,7 +12,7 @@ from docstokg.contracts.records import Scope
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult, Hydrated
 
 # Parameters of a method that `across` sets per namespace, or that `join` does not get.
-_SHARED = frozenset(("self", "scope", "timeout_s"))
+_SHARED = frozenset(("self", "scope", "deadline"))
 
 
 def across[**Arguments, Answer](
@@ -21,8 +20,8 @@ def across[**Arguments, Answer](
 ) -> Callable[[Callable[Arguments, Answer]], Callable[Arguments, Answer]]:
     """Run a port method per namespace of its scope, in order; return `join(answers, *arguments)`.
 
-    The method has the parameters `scope` and `timeout_s` (seconds for all namespaces); `join` gets
-    its other arguments. One namespace is not joined. An error in one fails the call.
+    The method has the parameters `scope` and `deadline` (of all namespaces); `join` gets its
+    other arguments. One namespace is not joined. An error in one fails the call.
     """
 
     def decorated(method: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
@@ -35,10 +34,9 @@ def across[**Arguments, Answer](
             scope: Scope = values["scope"]
             if not scope.others:
                 return method(*args, **kwargs)
-            ends = time.monotonic() + values["timeout_s"]
             answers = []
             for part in scope.each():
-                values |= {"scope": part, "timeout_s": max(0.0, ends - time.monotonic())}
+                values |= {"scope": part}
                 answers.append(call(*bound.args, **bound.kwargs))
             others = [value for name, value in values.items() if name not in _SHARED]
             return join(answers, *others)

@@ -68,6 +68,8 @@ WORDS_S = 1.0
 # For reading a passage with its neighbours: two round trips.
 PASSAGE_S = 3.0
 HEALTH_S = 1.0
+# For a health check to report its own timeout.
+HEALTH_GRACE_S = 0.2
 WRITE_TRACES_S = 10.0
 REMOVE_TRACES_S = 20.0
 

@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from docstokg.domain.deadline import Deadline
+
 Floats = NDArray[np.float32]
 
 # Maximum deviation of a unit vector's length from 1.
@@ -88,7 +90,7 @@ def unpacked(joined: bytes, dimension: int) -> Floats:
 
 
 def embedded_apart(
-    embed: Callable[[Sequence[str], float | None], Sequence[bytes]],
+    embed: Callable[[Sequence[str], Deadline | None], Sequence[bytes]],
     texts: Sequence[str],
     parts: Sequence[Sequence[tuple[int, int]]],
 ) -> tuple[tuple[bytes, bytes], ...]:

@@ -8,6 +8,7 @@ from typing import NamedTuple, Never, Protocol
 
 from docstokg import ports
 from docstokg.contracts.records import Scope
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import Unavailable
 from docstokg.loading.read.raw_input import RawRecord
 from docstokg.loading.read.rejects import Rejected, RejectLog
@@ -160,7 +161,7 @@ class RecordedModel:
     def __init__(self, model: str, dimension: int = 0) -> None:
         self.model, self.dimension = model, dimension
 
-    def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
+    def embed(self, texts: Sequence[str], deadline: Deadline | None) -> tuple[bytes, ...]:
         """Return an empty vector per name."""
         return (b"",) * len(texts)
 
@@ -168,11 +169,11 @@ class RecordedModel:
         """Raise `Unavailable`."""
         raise self._missing()
 
-    def encode(self, texts: Sequence[str], timeout_s: float | None) -> Never:
+    def encode(self, texts: Sequence[str], deadline: Deadline | None) -> Never:
         """Raise `Unavailable`."""
         raise self._missing()
 
-    def encode_query(self, text: str, timeout_s: float | None) -> Never:
+    def encode_query(self, text: str, deadline: Deadline | None) -> Never:
         """Raise `Unavailable`."""
         raise self._missing()
 

@@ -11,6 +11,7 @@ from ulid import ULID
 
 from docstokg.contracts.records import IndexInfo
 from docstokg.domain import supersedes
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.visibility import may_see
 from docstokg.errors import Misconfigured, NotLoaded
 from docstokg.loading.context import (
@@ -112,7 +113,7 @@ def info_before(index: SearchIndex) -> IndexInfo:
     """Return the content of the index before a load, empty if there is none yet."""
     try:
         # A reused process caches older content.
-        return index.info(READ_S, anew=True)
+        return index.info(Deadline.after(READ_S), anew=True)
     except NotLoaded:
         # The writer creates it. Other errors are raised: it may have a model.
         return IndexInfo()

@@ -8,6 +8,7 @@ from docstokg.contracts.state import Grounded, Synthesis
 from docstokg.domain import time_budget
 from docstokg.domain.answer.notices import HARM_REMOVED
 from docstokg.domain.answer.reply import harmless, inert
+from docstokg.domain.deadline import Deadline
 from docstokg.ports import Embedder, KnowledgeGraph, Verifier
 from docstokg.usecases.answer_consistency import with_domain_findings
 from docstokg.usecases.check_answer import CheckedAnswer, check_answer
@@ -20,11 +21,11 @@ from docstokg.usecases.verification import asking
 class Checks(NamedTuple):
     """The checks of a generated answer.
 
-    `compare`: returns a text comparison for some seconds. `consistent`: adds the findings of the
+    `compare`: returns a text comparison with a deadline. `consistent`: adds the findings of the
     subject domain. `verifier`: used for complete answers only.
     """
 
-    compare: Callable[[Run, float], Comparison]
+    compare: Callable[[Run, Deadline], Comparison]
     consistent: Callable[[Run, CheckedAnswer], CheckedAnswer]
     verifier: Verifier | None = None
 
@@ -38,7 +39,9 @@ def checks_of(
     """Return the checks of this process; raise `Misconfigured` if a domain is not installed."""
     domain = domain_of(domains)
     return Checks(
-        lambda run, time_s: Comparison(run, embedder, time_s, time_s + time_budget.WORDS_S),
+        lambda run, deadline: Comparison(
+            run, embedder, deadline, Deadline.after(deadline.remaining() + time_budget.WORDS_S)
+        ),
         lambda run, checked: with_domain_findings(run, checked, graph=graph, domain=domain),
         verifier,
     )

@@ -3,6 +3,7 @@
 from docstokg.contracts.check import ConsistencyIssue
 from docstokg.contracts.response import RULES, SentenceVerdict
 from docstokg.domain import time_budget
+from docstokg.domain.deadline import Deadline
 from docstokg.ports import KnowledgeGraph
 from docstokg.usecases.check_answer import CheckedAnswer
 from docstokg.usecases.domains import SubjectDomain
@@ -26,12 +27,12 @@ def with_domain_findings(
     time, and if the graph is off or failed before; a failure here adds a degraded reason.
     """
     report = checked.grounding
-    left_s = _seconds(run)
-    if report is None or not left_s:
+    deadline = _deadline(run)
+    if report is None or deadline is None:
         return checked
     consistency = run.attempt(
         "consistency",
-        lambda: domain.check_consistency(checked.answer, graph, run.scope, left_s),
+        lambda: domain.check_consistency(checked.answer, graph, run.scope, deadline),
         graph_reason,
     )
     messages = [
@@ -51,8 +52,8 @@ def _is_own(sentence: SentenceVerdict, issue: ConsistencyIssue) -> bool:
     return sentence.decided_by != RULES
 
 
-def _seconds(run: Run) -> float:
+def _deadline(run: Run) -> Deadline | None:
     lost = any(reason.startswith("kg_") for reason in run.degraded)
-    left_s = run.left_s(*time_budget.CONSISTENCY)
-    off = lost or not run.plan.expansion.enabled or left_s < time_budget.LEAST_CALL_S
-    return 0.0 if off else left_s
+    deadline = run.deadline.limit(*time_budget.CONSISTENCY)
+    is_late = deadline.remaining() < time_budget.LEAST_CALL_S
+    return None if lost or is_late or not run.plan.expansion.enabled else deadline

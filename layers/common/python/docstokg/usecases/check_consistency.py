@@ -1,14 +1,13 @@
 """Check against the graph."""
 
-import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from docstokg.contracts.check import Consistency
 from docstokg.contracts.graph import SliceRelation, SliceRequest
 from docstokg.contracts.records import Scope
 from docstokg.domain.answer import consistency
-from docstokg.errors import Timeout
+from docstokg.domain.deadline import Deadline
 from docstokg.ports import KnowledgeGraph
 
 # Meaning of relation types, in lower case with underscores.
@@ -25,22 +24,21 @@ _MOST_LEVELS = 16
 
 
 def check_consistency(
-    draft: str, graph: KnowledgeGraph, scope: Scope, timeout_s: float
+    draft: str, graph: KnowledgeGraph, scope: Scope, deadline: Deadline
 ) -> Consistency:
     """Return the contradictions of a draft (its first 200 ids) to the graph, or raise `Timeout`."""
     ids = list(dict.fromkeys(mention.id for mention in consistency.mentions(draft)))[:_MOST_IDS]
     if not ids:
         return Consistency(ok=True)
-    left = _countdown(timeout_s)
-    names = {key.upper(): labels for key, labels in graph.names(ids, scope, left()).items()}
+    names = {key.upper(): labels for key, labels in graph.names(ids, scope, deadline).items()}
     terms = {
         entity.id.upper(): consistency.Term(
             names.get(entity.id.upper(), (entity.name,)), entity.obsolete, entity.replaced_by
         )
-        for entity in graph.entities(ids, scope, left())
+        for entity in graph.entities(ids, scope, deadline)
     }
     starts = dict.fromkeys(one.left.id for one in consistency.stated_relations(draft))
-    above = {one: _reached_from(one, graph, scope, left) for one in starts if one in terms}
+    above = {one: _reached_from(one, graph, scope, deadline) for one in starts if one in terms}
     issues = consistency.check(draft, consistency.Ontology(terms, above))
     return Consistency(ok=not issues, issues=issues)
 
@@ -49,7 +47,7 @@ def relations_from(
     graph: KnowledgeGraph,
     ids: Sequence[str],
     scope: Scope,
-    timeout_s: float,
+    deadline: Deadline,
     kinds: tuple[str, ...] | None = None,
 ) -> tuple[SliceRelation, ...]:
     """Return visible outgoing relations of entities, the 50 heaviest of each; `kinds`: types."""
@@ -61,24 +59,12 @@ def relations_from(
         neighbours_per_entity=_MOST_RELATIONS,
     )
     own = {one.casefold() for one in ids}
-    found = graph.slice(request, scope, timeout_s).relations
+    found = graph.slice(request, scope, deadline).relations
     return tuple(relation for relation in found if relation.source.casefold() in own)
 
 
-def _countdown(timeout_s: float) -> Callable[[], float]:
-    until = time.monotonic() + timeout_s
-
-    def left() -> float:
-        remaining = until - time.monotonic()
-        if remaining <= 0:
-            raise Timeout("the graph did not answer in time")
-        return remaining
-
-    return left
-
-
 def _reached_from(
-    start: str, graph: KnowledgeGraph, scope: Scope, left: Callable[[], float]
+    start: str, graph: KnowledgeGraph, scope: Scope, deadline: Deadline
 ) -> dict[str, set[str]]:
     reached: dict[str, set[str]] = {"is_a": set(), "part_of": set()}
     frontier = {("is_a", start)}
@@ -90,7 +76,7 @@ def _reached_from(
         for kind, identifier in frontier:
             by_id[identifier].append(kind)
         steps: set[tuple[str, str]] = set()
-        for relation in relations_from(graph, sorted(by_id), scope, left(), _KINDS):
+        for relation in relations_from(graph, sorted(by_id), scope, deadline, _KINDS):
             kind = relation.type.casefold().replace(" ", "_").replace("-", "_")
             step = _RELATIONS.get(kind)
             if step is None:

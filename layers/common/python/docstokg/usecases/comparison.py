@@ -1,12 +1,11 @@
 """Cosines of texts."""
 
 import base64
-import math
-import time
 from collections.abc import Sequence
 from itertools import batched
 
 from docstokg.domain.answer.citations import strip_markers
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.vectors import unpack
 from docstokg.errors import DocsToKGError
 from docstokg.ports import Embedder, encoder_of
@@ -23,18 +22,21 @@ class Comparison:
     """
 
     def __init__(
-        self, call: Call, embedder: Embedder | None, time_s: float, words_s: float = math.inf
+        self,
+        call: Call,
+        embedder: Embedder | None,
+        deadline: Deadline,
+        end: Deadline | None = None,
     ) -> None:
-        """`time_s`: seconds for all embedding; `words_s`: seconds for the whole check."""
+        """`deadline`: of all embedding; `end`: of the whole check (None: no limit)."""
         self._call, self._embedder = call, embedder
-        now = time.monotonic()
-        self._until, self._words_until = now + time_s, now + words_s
+        self._deadline, self._end = deadline, end
         self._vectors: dict[str, bytes] = {}
 
     @property
     def is_late(self) -> bool:
         """Whether the time for the whole check is over."""
-        return time.monotonic() > self._words_until
+        return self._end is not None and self._end.is_over()
 
     def know(self, text: str, vector: str | None, model: str | None = None) -> None:
         """Add a vector (base64 of float32) of an earlier step, if its dimension fits.
@@ -74,11 +76,10 @@ class Comparison:
         missing = sorted(unique, key=len)
         # A local encoder checks the time only between calls, so batches are small.
         for part in batched(missing, _BATCH):
-            left = self._until - time.monotonic()
-            if left <= 0 or self._embedder is None:
+            if self._deadline.is_over() or self._embedder is None:
                 return False
             try:
-                vectors = self._embedder.embed(part, left)
+                vectors = self._embedder.embed(part, self._deadline)
             except DocsToKGError as error:
                 # Support and confidence work without cosines, so the answer is still returned.
                 self._call.log("compare", error)

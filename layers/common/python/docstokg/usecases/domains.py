@@ -7,6 +7,7 @@ from typing import Protocol
 from docstokg.contracts.check import Consistency
 from docstokg.contracts.graph import GraphSlice, SliceRequest
 from docstokg.contracts.records import Filters, Scope
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.identity import is_own_id
 from docstokg.domain.text.words import fold
 from docstokg.errors import Misconfigured
@@ -22,7 +23,7 @@ class SubjectDomain(Protocol):
     """A subject domain (docs/domains.md); every method may raise errors of the graph."""
 
     def expand_seeds(
-        self, graph: KnowledgeGraph, seeds: tuple[str, ...], scope: Scope, timeout_s: float
+        self, graph: KnowledgeGraph, seeds: tuple[str, ...], scope: Scope, deadline: Deadline
     ) -> tuple[str, ...]:
         """Return the seeds followed by the related entities of the domain, without duplicates."""
 
@@ -30,7 +31,7 @@ class SubjectDomain(Protocol):
         """Return an additional filter for chunks of a routed search, or None."""
 
     def check_consistency(
-        self, draft: str, graph: KnowledgeGraph, scope: Scope, timeout_s: float
+        self, draft: str, graph: KnowledgeGraph, scope: Scope, deadline: Deadline
     ) -> Consistency:
         """Return the draft's contradictions to the domain."""
 
@@ -42,7 +43,7 @@ class OntologyDomain:
     """The built-in domain, for ontologies."""
 
     def expand_seeds(
-        self, graph: KnowledgeGraph, seeds: tuple[str, ...], scope: Scope, timeout_s: float
+        self, graph: KnowledgeGraph, seeds: tuple[str, ...], scope: Scope, deadline: Deadline
     ) -> tuple[str, ...]:
         """Return the seeds, then at most 50 direct subtypes (x is_a seed), sorted by id."""
         if not seeds:
@@ -50,7 +51,7 @@ class OntologyDomain:
         request = SliceRequest(
             relations=SUBTYPE_RELATIONS, chunks_per_entity=0, neighbours_per_entity=MAX_SUBTYPES
         )
-        part = graph.widen(seeds, request, scope, timeout_s)
+        part = graph.widen(seeds, request, scope, deadline)
         folded = {seed.casefold() for seed in seeds}
         sources = {one.source for one in part.relations if one.target.casefold() in folded}
         below = sorted(source for source in sources if source.casefold() not in folded)
@@ -86,10 +87,10 @@ class Together:
         self._domains = tuple(domains)
 
     def expand_seeds(
-        self, graph: KnowledgeGraph, seeds: tuple[str, ...], scope: Scope, timeout_s: float
+        self, graph: KnowledgeGraph, seeds: tuple[str, ...], scope: Scope, deadline: Deadline
     ) -> tuple[str, ...]:
         """Return the seeds, then the additions of each domain, each once."""
-        seed_lists = [one.expand_seeds(graph, seeds, scope, timeout_s) for one in self._domains]
+        seed_lists = [one.expand_seeds(graph, seeds, scope, deadline) for one in self._domains]
         return tuple(dict.fromkeys((*seeds, *(seed for some in seed_lists for seed in some))))
 
     def metadata_filter(self, part: GraphSlice) -> Filters | None:
@@ -100,13 +101,13 @@ class Together:
         return joined or None
 
     def check_consistency(
-        self, draft: str, graph: KnowledgeGraph, scope: Scope, timeout_s: float
+        self, draft: str, graph: KnowledgeGraph, scope: Scope, deadline: Deadline
     ) -> Consistency:
         """Return the issues of all domains, by position."""
         issues = [
             issue
             for one in self._domains
-            for issue in one.check_consistency(draft, graph, scope, timeout_s).issues
+            for issue in one.check_consistency(draft, graph, scope, deadline).issues
         ]
         issues.sort(key=lambda issue: (issue.start, issue.end))
         return Consistency(ok=not issues, issues=tuple(issues))

@@ -17,6 +17,7 @@ from docstokg.contracts.streaming import AnswerVerdicts
 from docstokg.domain import time_budget
 from docstokg.domain.answer import reply as replies
 from docstokg.domain.answer.live import LiveAnswer, changes
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import DocsToKGError, cause
 from docstokg.observability import Telemetry
 from docstokg.ports import ResponseCache
@@ -50,7 +51,7 @@ class LiveReply:
             return
         run, grounded = Run.of(payload, self._telemetry), Grounded.model_validate(result)
         self._request_id = run.request_id
-        comparison = self._checks.compare(run, run.left_s(float("inf")))
+        comparison = self._checks.compare(run, run.deadline)
 
         def check(text: str) -> tuple[str, Grounding | None]:
             written = Synthesis(outcome="answered", answer=text)
@@ -81,7 +82,7 @@ class LiveReply:
         what, longest, is_heard = GROUND, 0, True
         while is_heard and not ended(POLL_S):
             try:
-                found = store.get(event_key(request_id, what), time_budget.CACHE_S)
+                found = store.get(event_key(request_id, what), Deadline.after(time_budget.CACHE_S))
             except DocsToKGError as error:
                 self._telemetry.log("WARNING", "not_heard", request_id=request_id, **cause(error))
                 return

@@ -12,6 +12,7 @@ from docstokg.contracts.request import DEFAULT_NAMESPACE
 from docstokg.contracts.response import DegradedReason
 from docstokg.contracts.state import Failure, Plan
 from docstokg.domain import time_budget
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import DocsToKGError, PlanRejected, Timeout, cause
 from docstokg.observability import Telemetry
 from docstokg.ports import SearchIndex
@@ -29,11 +30,11 @@ Begin = Callable[[str, Scope], "Call"]
 class Call:
     """One call of a route without a plan; its notes become part of the response.
 
-    `deadline_ms`: epoch milliseconds. `clock` returns epoch seconds.
+    `clock` returns epoch seconds.
     """
 
     request_id: str
-    deadline_ms: float
+    deadline: Deadline
     scope: Scope
     telemetry: Telemetry
     clock: Callable[[], float] = time.time
@@ -41,10 +42,6 @@ class Call:
     warnings: list[str] = field(default_factory=list)
     begun: float = field(default_factory=time.perf_counter)
     timings_ms: dict[str, float] = field(default_factory=dict)
-
-    def left_s(self, cap_s: float, reserve_s: float = 0.0) -> float:
-        """Return the seconds for one call: 0 to `cap_s`, leaving `reserve_s` for later steps."""
-        return max(0.0, min(cap_s, self.deadline_ms / 1000 - self.clock() - reserve_s))
 
     def took_ms(self) -> float:
         """Return the milliseconds since the step began."""
@@ -88,8 +85,9 @@ class Call:
         """
         if caller.sole_namespace:
             return caller.sole_namespace
-        time_s, granted = self.left_s(time_budget.NAMESPACE_S), set(caller.namespaces) - {"*"}
-        filled = self.attempt("namespaces", lambda: index.info(time_s).namespaces, None)
+        deadline = self.deadline.limit(time_budget.NAMESPACE_S)
+        granted = set(caller.namespaces) - {"*"}
+        filled = self.attempt("namespaces", lambda: index.info(deadline).namespaces, None)
         names = sorted(filter(caller.may_read, granted if filled is None else filled))
         if DEFAULT_NAMESPACE in names or (not names and caller.may_read(DEFAULT_NAMESPACE)):
             return DEFAULT_NAMESPACE
@@ -149,10 +147,11 @@ class Run(Call):
 
     plan: Plan
     request_id: str = field(init=False)
-    deadline_ms: float = field(init=False)
+    deadline: Deadline = field(init=False)
 
     def __post_init__(self) -> None:
-        self.request_id, self.deadline_ms = self.plan.request_id, self.plan.deadline_ms
+        self.request_id = self.plan.request_id
+        self.deadline = Deadline.after(self.plan.deadline_ms / 1000 - self.clock())
 
     @classmethod
     def of(cls, event: Mapping[str, Any], telemetry: Telemetry) -> Self:
@@ -201,7 +200,7 @@ def beginning(telemetry: Telemetry, time_s: float) -> Begin:
     """Return a factory of calls with `time_s` seconds each."""
     return lambda request_id, scope: Call(
         request_id=request_id,
-        deadline_ms=(time.time() + time_s) * 1000,
+        deadline=Deadline.after(time_s),
         scope=scope,
         telemetry=telemetry,
     )

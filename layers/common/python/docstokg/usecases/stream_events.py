@@ -45,11 +45,9 @@ class EventWriter:
 
     def _tell(self, what: str, text: str) -> None:
         def put() -> bool:
-            key, time_s = (
-                event_key(self._run.request_id, what),
-                self._run.left_s(time_budget.CACHE_S),
-            )
-            self._store().put(key, "", text, KEPT_S, time_s)
+            key = event_key(self._run.request_id, what)
+            deadline = self._run.deadline.limit(time_budget.CACHE_S)
+            self._store().put(key, "", text, KEPT_S, deadline)
             return True
 
         self._is_writing = bool(self._run.attempt("event", put, lost=None))

@@ -11,6 +11,7 @@ from docstokg.domain.answer.observations import MISSING, observations
 from docstokg.domain.answer.prompt import defused
 from docstokg.domain.answer.quotation import find_quotation
 from docstokg.domain.answer.windows import best_windows
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.text.sentences import sentence_spans
 from docstokg.domain.text.snippets import coverage, question_stems
 from docstokg.domain.text.words import WORD
@@ -83,14 +84,14 @@ def asking(call: Call, verifier: Verifier | None, author: str | None = None) -> 
     return Asking(
         verifier.name,
         kind == "llm" and author is not None and _bare(author) == _bare(model),
-        lambda claims: verify(call, verifier, claims, call.left_s(*VERIFY)),
+        lambda claims: verify(call, verifier, claims, call.deadline.limit(*VERIFY)),
     )
 
 
 def verify(
-    call: Call, verifier: Verifier, claims: Sequence[Claim], timeout_s: float
+    call: Call, verifier: Verifier, claims: Sequence[Claim], deadline: Deadline
 ) -> Verification:
-    """Decide claims in one batch within `timeout_s` seconds; never raises for the verifier.
+    """Decide claims in one batch within `deadline`; never raises for the verifier.
 
     The first 12 claims with passages are sent with their best windows. After a failure, a timeout
     or an invalid opinion nothing is decided; an opinion whose quotes do not carry the claim is
@@ -103,12 +104,11 @@ def verify(
             pairs[place] = Pair(claim.text, sources)
     decisions: list[Decision | None] = [None] * len(claims)
     batch = tuple(pairs.values())
-    rest_s = timeout_s - (time.perf_counter() - started)
     problems: list[CheckProblem] = []
 
     def opinions_of() -> Sequence[Opinion | None]:
         try:
-            return _checked(verifier, batch, rest_s)
+            return _checked(verifier, batch, deadline)
         except DocsToKGError as error:
             problems.append(_problem(error))
             raise
@@ -135,9 +135,9 @@ def _problem(error: DocsToKGError) -> CheckProblem:
 
 
 def _checked(
-    verifier: Verifier, pairs: Sequence[Pair], timeout_s: float
+    verifier: Verifier, pairs: Sequence[Pair], deadline: Deadline
 ) -> Sequence[Opinion | None]:
-    opinions = verifier.verify(pairs, timeout_s)
+    opinions = verifier.verify(pairs, deadline)
     if len(opinions) != len(pairs):
         raise WrongAnswer(f"{verifier.name}: {len(opinions)} opinions on {len(pairs)} claims")
     values = [

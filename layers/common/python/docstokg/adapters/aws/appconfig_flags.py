@@ -7,6 +7,7 @@ import time
 
 from pydantic import TypeAdapter
 
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import Misconfigured, Timeout, Unavailable, WrongAnswer
 
 HOST, PORT = "localhost", 2772
@@ -35,19 +36,21 @@ class AppConfigFlags:
         self._read_at = -math.inf
         self._flags: dict[str, Flag] = {}
 
-    def current(self, timeout_s: float) -> dict[str, Flag]:
+    def current(self, deadline: Deadline) -> dict[str, Flag]:
         """Return the flags by name, cached for `keep_s` seconds.
 
         Raise `Timeout`, `Unavailable` or `WrongAnswer`.
         """
         with self._lock:
             if time.monotonic() - self._read_at >= self._keep_s:
-                self._flags = self._read(timeout_s)
+                self._flags = self._read(deadline)
                 self._read_at = time.monotonic()
             return dict(self._flags)
 
-    def _read(self, timeout_s: float) -> dict[str, Flag]:
-        connection = http.client.HTTPConnection(self._host, self._port, timeout=timeout_s)
+    def _read(self, deadline: Deadline) -> dict[str, Flag]:
+        connection = http.client.HTTPConnection(
+            self._host, self._port, timeout=deadline.remaining()
+        )
         try:
             connection.request("GET", self._path)
             answer = connection.getresponse()

@@ -15,6 +15,7 @@ from botocore.exceptions import (
 )
 
 from docstokg.adapters.bounded import within
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import (
     DocsToKGError,
     Misconfigured,
@@ -79,17 +80,17 @@ class AwsService:
         except BotoCoreError as exc:
             raise _error_of(self.name, exc) from exc
 
-    def call(self, ask: Callable[[Any], Answer], timeout_s: float) -> Answer:
+    def call(self, ask: Callable[[Any], Answer], deadline: Deadline) -> Answer:
         """Return `ask(client)`.
 
         Raise `Timeout`, `QuotaExceeded`, `Misconfigured` (rights, credentials, no such resource),
         `WrongAnswer` (unreadable), or `Unavailable` for all other failures.
         """
-        return within(lambda: self._translated(ask), timeout_s, self.name)
+        return within(lambda: self._translated(ask), deadline, self.name)
 
-    def ask(self, operation: str, timeout_s: float, **parameters: Any) -> Any:
+    def ask(self, operation: str, deadline: Deadline, **parameters: Any) -> Any:
         """Run an operation by its Python name and return its response; raise errors as `call`."""
-        return self.call(lambda client: getattr(client, operation)(**parameters), timeout_s)
+        return self.call(lambda client: getattr(client, operation)(**parameters), deadline)
 
     def _translated(self, ask: Callable[[Any], Answer]) -> Answer:
         try:
@@ -143,5 +144,5 @@ class DynamoDbTable(Warmed):
         self._table = table
         self._service = service or AwsService("dynamodb", region)
 
-    def _ask(self, operation: str, timeout_s: float, **parameters: Any) -> Any:
-        return self._service.ask(operation, timeout_s, TableName=self._table, **parameters)
+    def _ask(self, operation: str, deadline: Deadline, **parameters: Any) -> Any:
+        return self._service.ask(operation, deadline, TableName=self._table, **parameters)

@@ -1,11 +1,11 @@
 """Bedrock Guardrails verifier."""
 
-import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 from docstokg.adapters.aws.clients import AwsService, Warmed
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import WrongAnswer
 from docstokg.ports import Opinion, Pair
 
@@ -27,19 +27,18 @@ class BedrockGuardrail(Warmed):
         self._guardrail = {"guardrailIdentifier": guardrail, "guardrailVersion": version}
         self._service = service or AwsService("bedrock-runtime", read_timeout_s=5)
 
-    def verify(self, pairs: Sequence[Pair], timeout_s: float) -> Sequence[Opinion | None]:
+    def verify(self, pairs: Sequence[Pair], deadline: Deadline) -> Sequence[Opinion | None]:
         """Return an opinion per pair, None for a claim above `LONGEST` characters.
 
         Raise `WrongAnswer` without a score.
         """
-        until = time.monotonic() + timeout_s
         pool = ThreadPoolExecutor(AT_ONCE)
         try:
-            return list(pool.map(lambda pair: self._opinion(pair, until), pairs))
+            return list(pool.map(lambda pair: self._opinion(pair, deadline), pairs))
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
-    def _opinion(self, pair: Pair, until: float) -> Opinion | None:
+    def _opinion(self, pair: Pair, deadline: Deadline) -> Opinion | None:
         if len(pair.claim) > LONGEST:
             return None
         whole = max(pair.sources, key=len)  # the joined windows
@@ -49,9 +48,8 @@ class BedrockGuardrail(Warmed):
             _block(pair.claim, "guard_content"),
         ]
         request = {**self._guardrail, "source": "OUTPUT", "content": content}
-        left_s = until - time.monotonic()
         return self._service.call(
-            lambda client: Opinion(_score(client.apply_guardrail(**request))), left_s
+            lambda client: Opinion(_score(client.apply_guardrail(**request))), deadline
         )
 
 

@@ -8,6 +8,7 @@ from pydantic import TypeAdapter, ValidationError
 from docstokg.adapters.aws.clients import AwsService, Warmed
 from docstokg.adapters.aws.lambda_invoke import invoked
 from docstokg.adapters.aws.stepfunctions import region_of
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.foreign_json import parsed
 from docstokg.errors import WrongAnswer
 from docstokg.ports import Opinion, Pair
@@ -29,13 +30,13 @@ class LambdaVerifier(Warmed):
         self.name, self.threshold, self._arn = name, threshold, arn
         self._service = service or AwsService("lambda", region_of(arn), read_timeout_s=longest_s)
 
-    def verify(self, pairs: Sequence[Pair], timeout_s: float) -> Sequence[Opinion | None]:
+    def verify(self, pairs: Sequence[Pair], deadline: Deadline) -> Sequence[Opinion | None]:
         """Return the function's opinions, None if unverified.
 
         Raise errors as `invoked`, and `WrongAnswer`.
         """
-        event = {"mode": "verify", "pairs": pairs, "timeout_s": timeout_s}
-        payload = invoked(self._service, self._arn, json.dumps(event).encode(), timeout_s)
+        event = {"mode": "verify", "pairs": pairs, "timeout_s": deadline.remaining()}
+        payload = invoked(self._service, self._arn, json.dumps(event).encode(), deadline)
         try:
             return _ANSWER.validate_python(parsed(payload, "the function"))["opinions"]
         except (ValidationError, KeyError) as exc:

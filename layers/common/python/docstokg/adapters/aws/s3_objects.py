@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from docstokg.adapters.aws.clients import AwsService, Warmed
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import Misconfigured
 from docstokg.ports import StoredObject
 
@@ -28,7 +29,7 @@ class S3Objects(Warmed):
         """Return at most 1,000 objects below `prefix` after the key `after`, in order of keys."""
         more = {"StartAfter": after} if after else {}
         which = {"Bucket": self._bucket, "Prefix": prefix, "MaxKeys": PAGE, **more}
-        page = self._service.ask("list_objects_v2", LIST_S, **which)
+        page = self._service.ask("list_objects_v2", Deadline.after(LIST_S), **which)
         return [
             StoredObject(
                 item["Key"], item["Size"], item["ETag"].strip('"'), item["LastModified"].timestamp()
@@ -38,18 +39,20 @@ class S3Objects(Warmed):
 
     def get(self, key: str) -> bytes:
         """Return an object; raise KeyError if it is missing."""
-        body = self._service.call(lambda client: self._read(client, key), OBJECT_S)
+        body = self._service.call(lambda client: self._read(client, key), Deadline.after(OBJECT_S))
         if body is None:
             raise KeyError(key)
         return body
 
     def put(self, key: str, body: bytes) -> None:
         """Write an object, replacing by key."""
-        self._service.ask("put_object", OBJECT_S, Bucket=self._bucket, Key=key, Body=body)
+        self._service.ask(
+            "put_object", Deadline.after(OBJECT_S), Bucket=self._bucket, Key=key, Body=body
+        )
 
     def delete(self, key: str) -> None:
         """Remove an object if it exists; the bucket keeps its version for a while."""
-        self._service.ask("delete_object", LIST_S, Bucket=self._bucket, Key=key)
+        self._service.ask("delete_object", Deadline.after(LIST_S), Bucket=self._bucket, Key=key)
 
     def _read(self, client: Any, key: str) -> bytes | None:
         try:

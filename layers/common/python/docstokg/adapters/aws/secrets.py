@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from pydantic import TypeAdapter
 
 from docstokg.adapters.aws.clients import AwsService
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import Misconfigured, cause
 from docstokg.observability import Telemetry
 
@@ -32,7 +33,7 @@ def read_secrets(
     merged: dict[str, str] = {}
     for secret_id in ids:
         try:
-            answer = service.ask("get_secret_value", time_s, SecretId=secret_id)
+            answer = service.ask("get_secret_value", Deadline.after(time_s), SecretId=secret_id)
         except Misconfigured as exc:
             Telemetry().log("WARNING", "secret_missing", secret=secret_id, **cause(exc))
             merged |= known.get(secret_id, {})
@@ -52,4 +53,8 @@ def read_secrets(
 def text_at(where: str) -> str:
     """Return the text of the secret with this id, "" if it is binary."""
     service = AwsService("secretsmanager")
-    return str(service.ask("get_secret_value", TEXT_TIME_S, SecretId=where).get("SecretString", ""))
+    return str(
+        service.ask("get_secret_value", Deadline.after(TEXT_TIME_S), SecretId=where).get(
+            "SecretString", ""
+        )
+    )

@@ -2,6 +2,7 @@
 
 from docstokg.adapters.aws.clients import AwsService, Warmed
 from docstokg.contracts.state import TraceMessage
+from docstokg.domain.deadline import Deadline
 
 
 class SqsTrace(Warmed):
@@ -11,10 +12,10 @@ class SqsTrace(Warmed):
         self._queue_url = queue_url
         self._service = AwsService("sqs", _region(queue_url))
 
-    def send(self, message: TraceMessage, timeout_s: float) -> None:
+    def send(self, message: TraceMessage, deadline: Deadline) -> None:
         """Send one message, or raise within the timeout."""
         body = message.model_dump_json()
-        self._service.ask("send_message", timeout_s, QueueUrl=self._queue_url, MessageBody=body)
+        self._service.ask("send_message", deadline, QueueUrl=self._queue_url, MessageBody=body)
 
 
 def _region(queue_url: str) -> str | None:

@@ -2,16 +2,17 @@
 
 from docstokg.adapters.aws.clients import AwsService
 from docstokg.contracts.envelope import Envelope, Reply
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import Misconfigured, Timeout, Unavailable, WrongAnswer
 
 
 class StepFunctionsWorkflow:
     """A `Workflow` on Express executions."""
 
-    def __init__(self, arn: str, timeout_s: float, service: AwsService | None = None) -> None:
-        self._arn, self._timeout_s = arn, timeout_s
+    def __init__(self, arn: str, longest_s: float, service: AwsService | None = None) -> None:
+        self._arn, self._longest_s = arn, longest_s
         self._service = service or AwsService(
-            "stepfunctions", region_of(arn), read_timeout_s=timeout_s
+            "stepfunctions", region_of(arn), read_timeout_s=longest_s
         )
 
     def run(self, envelope: Envelope) -> Reply:
@@ -20,7 +21,9 @@ class StepFunctionsWorkflow:
         Raise `Timeout`, `Unavailable` or `WrongAnswer` on failure.
         """
         given = {"stateMachineArn": self._arn, "input": envelope.model_dump_json()}
-        execution = self._service.ask("start_sync_execution", self._timeout_s, **given)
+        execution = self._service.ask(
+            "start_sync_execution", Deadline.after(self._longest_s), **given
+        )
         if (status := execution.get("status")) == "TIMED_OUT":
             raise Timeout("the workflow ran out of time")
         if status != "SUCCEEDED":

@@ -8,6 +8,7 @@ from typing import Any
 
 from docstokg.adapters.aws.clients import AwsService
 from docstokg.adapters.aws.stepfunctions import region_of
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import WrongAnswer
 from docstokg.ports import LoadRun
 
@@ -39,7 +40,9 @@ class StepFunctionsRuns:
     def start(self, name: str, arguments: Mapping[str, Any]) -> None:
         """Start an execution of this name; raise `Unavailable` if the service refuses it."""
         given = {"name": name, "input": json.dumps(arguments, ensure_ascii=False)}
-        self._service.ask("start_execution", TIME_S, stateMachineArn=self._arn, **given)
+        self._service.ask(
+            "start_execution", Deadline.after(TIME_S), stateMachineArn=self._arn, **given
+        )
 
     def call_later(
         self, name: str, after_s: float, function: str, event: Mapping[str, Any]
@@ -55,13 +58,15 @@ class StepFunctionsRuns:
             "ActionAfterCompletion": "DELETE",
             "Target": target,
         }
-        self._scheduler.call(lambda client: _set(client, schedule), TIME_S)
+        self._scheduler.call(lambda client: _set(client, schedule), Deadline.after(TIME_S))
 
     def find(self, name: str) -> LoadRun | None:
         """Return the execution of this name, None if unknown; raise `WrongAnswer` if unreadable."""
         if not NAME.fullmatch(name):
             return None
-        execution = self._service.call(lambda client: self._described(client, name), TIME_S)
+        execution = self._service.call(
+            lambda client: self._described(client, name), Deadline.after(TIME_S)
+        )
         if execution is None:
             return None
         try:
@@ -76,12 +81,16 @@ class StepFunctionsRuns:
 
         Raise `Unavailable` for an unknown one.
         """
-        self._service.ask("stop_execution", TIME_S, executionArn=f"{self._executions}:{name}")
+        self._service.ask(
+            "stop_execution", Deadline.after(TIME_S), executionArn=f"{self._executions}:{name}"
+        )
 
     def unfinished(self) -> Mapping[str, float]:
         """Return the start times of at most 100 executions that run, not those pending redrive."""
         which = {"statusFilter": "RUNNING", "maxResults": MOST_UNFINISHED}
-        page = self._service.ask("list_executions", TIME_S, stateMachineArn=self._arn, **which)
+        page = self._service.ask(
+            "list_executions", Deadline.after(TIME_S), stateMachineArn=self._arn, **which
+        )
         return {one["name"]: one["startDate"].timestamp() for one in page["executions"]}
 
     def _described(self, client: Any, name: str) -> dict[str, Any] | None:

@@ -1,6 +1,5 @@
 """Bedrock models."""
 
-import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
@@ -15,6 +14,7 @@ from docstokg.adapters.http.json_post import checked
 from docstokg.adapters.http.reranker import HttpReranker
 from docstokg.adapters.signing import Signer
 from docstokg.contracts.language_models import BEDROCK_EMBEDDER, BEDROCK_RERANKER
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import Misconfigured
 
 # Default dimension and maximum characters of a text, which is cut there: longer ones are refused.
@@ -66,22 +66,21 @@ class BedrockEmbedder(HttpEmbedder):
         self._asking = copy(self)
         self._asking._input_type = "search_query"
 
-    def embed_questions(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
+    def embed_questions(self, texts: Sequence[str], deadline: Deadline | None) -> tuple[bytes, ...]:
         """Return one unit vector per question; otherwise like `embed`."""
-        return self._asking.embed(texts, timeout_s)
+        return self._asking.embed(texts, deadline)
 
-    def _embedded(self, batch: list[str], timeout_s: float) -> list[bytes]:
+    def _embedded(self, batch: list[str], deadline: Deadline) -> list[bytes]:
         if not self._is_titan or len(batch) == 1:
-            return super()._embedded(batch, timeout_s)
-        until = time.monotonic() + timeout_s
+            return super()._embedded(batch, deadline)
         pool = ThreadPoolExecutor(AT_ONCE)
         try:
-            return list(pool.map(partial(self._one, until), batch))
+            return list(pool.map(partial(self._one, deadline), batch))
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
-    def _one(self, until: float, text: str) -> bytes:
-        (vector,) = super()._embedded([text], until - time.monotonic())
+    def _one(self, deadline: Deadline, text: str) -> bytes:
+        (vector,) = super()._embedded([text], deadline)
         return vector
 
     def _payload(self, batch: list[str]) -> dict[str, Any]:

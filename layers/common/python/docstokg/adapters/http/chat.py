@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 from docstokg.adapters.http.json_post import Endpoint, checked
 from docstokg.contracts.completion import Cut, ModelCall, ModelReply
 from docstokg.contracts.language_models import ModelRoute
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.foreign_json import parsed
 from docstokg.errors import Unavailable, WrongAnswer
 
@@ -63,7 +64,7 @@ class HttpChat:
         route: ModelRoute,
         call: ModelCall,
         whom: str,
-        timeout_s: float,
+        deadline: Deadline,
         write: Callable[[str], bool] | None,
     ) -> ModelReply:
         """Make one call; raise errors as `Endpoint.post`.
@@ -75,7 +76,7 @@ class HttpChat:
         payload = call.arguments(limit=limit, is_streamed=write is not None)
         return self._endpoint(route, whom).post(
             payload | {"model": route.name},
-            timeout_s,
+            deadline,
             partial(_whole, whom),
             None if write is None else partial(_streamed, whom, write),
         )

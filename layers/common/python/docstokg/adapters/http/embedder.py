@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import BaseModel, FiniteFloat, TypeAdapter
 
 from docstokg.adapters.http.json_post import Credential, Endpoint, checked, first_that_answers
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.vectors import embedded_apart, pack
 from docstokg.errors import Misconfigured, Retryable, Timeout, WrongAnswer
 from docstokg.ports import Parts, Spans
@@ -75,18 +76,18 @@ class HttpEmbedder:
         path = "" if provider in ("hf", "bedrock") else "/embeddings"
         self._endpoints = [Endpoint(url.rstrip("/") + path, api_key) for url in urls]
 
-    def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
+    def embed(self, texts: Sequence[str], deadline: Deadline | None) -> tuple[bytes, ...]:
         """Return one unit vector per text; raise errors as `Endpoint.post`.
 
         Without a limit (loading) each batch is tried up to four times.
         """
-        until = None if timeout_s is None else time.monotonic() + timeout_s
         vectors: list[bytes] = []
         for batch in map(list, batched(texts, _BATCH)):
-            left = None if until is None else until - time.monotonic()
-            if left is not None and left <= 0:
+            if deadline is not None and deadline.is_over():
                 raise Timeout(f"{len(vectors)} of {len(texts)} texts were embedded in time")
-            vectors += self._patiently(batch) if left is None else self._embedded(batch, left)
+            vectors += (
+                self._patiently(batch) if deadline is None else self._embedded(batch, deadline)
+            )
         return tuple(vectors)
 
     def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
@@ -96,17 +97,17 @@ class HttpEmbedder:
     def _patiently(self, batch: list[str]) -> list[bytes]:
         for attempt in range(_LOADING_TRIES - 1):
             try:
-                return self._embedded(batch, _LOADING_TIME_S)
+                return self._embedded(batch, Deadline.after(_LOADING_TIME_S))
             except Retryable:
                 time.sleep(2.0**attempt)
-        return self._embedded(batch, _LOADING_TIME_S)
+        return self._embedded(batch, Deadline.after(_LOADING_TIME_S))
 
-    def _embedded(self, batch: list[str], timeout_s: float) -> list[bytes]:
+    def _embedded(self, batch: list[str], deadline: Deadline) -> list[bytes]:
         return first_that_answers(
             self._endpoints,
             self._payload(batch),
             lambda answer: self._read(answer, len(batch)),
-            timeout_s,
+            deadline,
         )
 
     def _payload(self, batch: list[str]) -> dict[str, Any]:

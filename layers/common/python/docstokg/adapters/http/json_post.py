@@ -12,11 +12,14 @@ from pydantic import TypeAdapter, ValidationError
 from docstokg.adapters.breaker import Breaker
 from docstokg.adapters.exchange import host_of, read_within, refusal, send
 from docstokg.adapters.signing import Signer
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.foreign_json import parsed
 from docstokg.errors import DocsToKGError, Timeout, WrongAnswer
 
 # Maximum bytes of a response, for vectors; other users of an `Endpoint` allow less.
 LONGEST_ANSWER = 64 * 1024 * 1024
+# Of the remaining time, for every endpoint that has a successor.
+FIRST_SHARE = 0.6
 JSON, EVENTS = "application/json", "text/event-stream"
 
 # A bearer key, or the role of the process.
@@ -45,16 +48,16 @@ class Endpoint:
     def post[Answer](
         self,
         payload: Mapping[str, Any],
-        timeout_s: float,
+        deadline: Deadline,
         read: Callable[[Any], Answer],
         read_events: Callable[[Iterator[bytes]], Answer] | None = None,
     ) -> Answer:
-        """Send, and return the result of `read` on the parsed JSON, within `timeout_s` in all.
+        """Send, and return the result of `read` on the parsed JSON, within `deadline`.
 
         `read_events`: reads an event stream. Raises `CircuitOpen`, the errors of `refusal` and
         `read_within`, and `WrongAnswer` (not JSON, or by `read`).
         """
-        if timeout_s <= 0:
+        if deadline.is_over():
             raise Timeout(f"no time was left to ask {self._whom}")
         body = json.dumps(payload, ensure_ascii=False).encode("utf-8", "surrogatepass")
         headers = {"Content-Type": JSON, "Accept": f"{JSON}, {EVENTS}" if read_events else JSON}
@@ -71,10 +74,10 @@ class Endpoint:
             return read(parsed(b"".join(blocks), self._whom))
 
         def ask() -> urllib3.BaseHTTPResponse:
-            return send("POST", self.url, timeout_s, headers, body)
+            return send("POST", self.url, deadline, headers, body)
 
         return self._breaker.call(
-            lambda: read_within(ask, self._whom, timeout_s, self._most, answered), timeout_s
+            lambda: read_within(ask, self._whom, deadline, self._most, answered), deadline
         )
 
 
@@ -95,21 +98,19 @@ def first_that_answers[Answer](
     endpoints: list[Endpoint],
     payload: Mapping[str, Any],
     read: Callable[[Any], Answer],
-    timeout_s: float,
+    deadline: Deadline,
 ) -> Answer:
     """Call endpoints in order until `read` accepts a response; raise the last error if none does.
 
     Each but the last gets 60 % of the remaining time.
     """
-    until = time.monotonic() + timeout_s
     error: DocsToKGError = Timeout("no time was left to ask anyone")
     for position, endpoint in enumerate(endpoints):
-        left = until - time.monotonic()
-        if left <= 0:
+        if deadline.is_over():
             break
-        share = left if position == len(endpoints) - 1 else 0.6 * left
+        limit = deadline if position == len(endpoints) - 1 else deadline.share(FIRST_SHARE)
         try:
-            return endpoint.post(payload, share, read)
+            return endpoint.post(payload, limit, read)
         except DocsToKGError as exc:
             error = exc
     raise error

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field
 
 from docstokg.adapters.http.json_post import Credential, Endpoint, checked
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import WrongAnswer
 
 ADDRESSES = {"jina": "https://api.jina.ai/v1", "cohere": "https://api.cohere.com/v2"}
@@ -37,13 +38,13 @@ class HttpReranker:
         path = "" if provider == "bedrock" else "/rerank"
         self._endpoint = Endpoint(url + path, api_key)
 
-    def rank(self, query: str, passages: Sequence[str], timeout_s: float) -> tuple[float, ...]:
+    def rank(self, query: str, passages: Sequence[str], deadline: Deadline) -> tuple[float, ...]:
         """Return a finite score per passage, in order; raise errors as `Endpoint.post`."""
         if not passages:
             return ()
         payload = self._payload(query, passages)
         return self._endpoint.post(
-            payload, timeout_s, lambda answer: self._read(answer, len(passages))
+            payload, deadline, lambda answer: self._read(answer, len(passages))
         )
 
     def _payload(self, query: str, passages: Sequence[str]) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """Text Embeddings Inference verifier."""
 
-import time
 from collections.abc import Iterator, Sequence
 from itertools import batched, islice
 from typing import Annotated, Any
@@ -9,6 +8,7 @@ from pydantic import BaseModel, Field, TypeAdapter
 
 from docstokg.adapters.exchange import host_of
 from docstokg.adapters.http.json_post import Endpoint, checked
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import Timeout, WrongAnswer
 from docstokg.ports import Opinion, Pair, strongest
 
@@ -34,25 +34,22 @@ class HttpVerifier:
         self._label = label.casefold()
         self._endpoint = Endpoint(url, api_key, most=MOST_BYTES)
 
-    def verify(self, pairs: Sequence[Pair], timeout_s: float) -> Sequence[Opinion | None]:
+    def verify(self, pairs: Sequence[Pair], deadline: Deadline) -> Sequence[Opinion | None]:
         """Return one opinion per pair; raise errors as `Endpoint.post`, `WrongAnswer`: no label."""
-        until = time.monotonic() + timeout_s
         found: list[Opinion] = []
         inputs = [[source, pair.claim] for pair in pairs for source in pair.sources]
         for batch in batched(inputs, BATCH):
-            if (left_s := until - time.monotonic()) <= 0:
+            if deadline.is_over():
                 raise Timeout(
                     f"{self.name}: {len(found)} of {len(inputs)} inputs were read in time"
                 )
-            found += self._predicted(batch, left_s)
+            found += self._predicted(batch, deadline)
         rows: Iterator[Opinion] = iter(found)
         return [strongest(list(islice(rows, len(pair.sources)))) for pair in pairs]
 
-    def _predicted(self, batch: Sequence[list[str]], timeout_s: float) -> list[Opinion]:
+    def _predicted(self, batch: Sequence[list[str]], deadline: Deadline) -> list[Opinion]:
         payload = {"inputs": batch, "truncate": True}
-        return self._endpoint.post(
-            payload, timeout_s, lambda answer: self._read(answer, len(batch))
-        )
+        return self._endpoint.post(payload, deadline, lambda answer: self._read(answer, len(batch)))
 
     def _read(self, answer: Any, count: int) -> list[Opinion]:
         rows = checked(_ROWS, answer, self.name)

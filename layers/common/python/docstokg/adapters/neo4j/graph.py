@@ -32,6 +32,7 @@ from docstokg.contracts.graph import (
 from docstokg.contracts.records import GraphInfo, Scope
 from docstokg.domain.across_namespaces import across, entities, mappings, slices
 from docstokg.domain.circuit import Circuit
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.graph.neighbourhood import COUNT_LIMIT, MAX_ALIASES, MAX_RELATIONS
 from docstokg.domain.identity import entity_key, namespaced
 from docstokg.domain.visibility import required
@@ -83,24 +84,24 @@ class Neo4jGraph:
             self._shared.is_open()
         self._check_behind()
 
-    def warm(self, timeout_s: float = WARM_UP_S) -> tuple[PlanVerdict, ...]:
+    def warm(self, deadline: Deadline | None = None) -> tuple[PlanVerdict, ...]:
         """Return the verdict on each plan, after running each query until it is fast.
 
-        Empty without a schema. Raise `Timeout` after `timeout_s`, while the check continues, and
-        `Unavailable` if the graph is down.
+        Empty without a schema. `deadline`: by default in 20 s. Raise `Timeout`, while the check
+        continues, and `Unavailable` if the graph is down.
         """
-        until = time.monotonic() + timeout_s
-        if not self._warm or self._finished(timeout_s) != self._warm_for:
+        deadline = deadline or Deadline.after(WARM_UP_S)
+        if not self._warm or self._finished(deadline) != self._warm_for:
             self._check_behind()
-        if not self._checked.wait(max(0.0, until - time.monotonic())):
-            raise Timeout(f"the graph's plans are not all made after {timeout_s:.0f} s")
+        if not self._checked.wait(deadline.remaining()):
+            raise Timeout("the graph's plans are not all made in time")
         if not self._warm:
             raise Unavailable("the graph's plans could not be looked at")
         verdicts = (self._verdicts.get(template.digest) for template in cypher.READS)
         return tuple(verdict for verdict in verdicts if verdict is not None)
 
     @across(slices)
-    def slice(self, request: SliceRequest, scope: Scope, timeout_s: float) -> GraphSlice:
+    def slice(self, request: SliceRequest, scope: Scope, deadline: Deadline) -> GraphSlice:
         """Return aliases, opened nodes, one hop around them and all edges between.
 
         Raise `Timeout`, `PlanRejected`, `CircuitOpen` or `WrongAnswer`.
@@ -120,19 +121,19 @@ class Neo4jGraph:
             chosen = [group.removeprefix(kind) for group in groups if group.startswith(kind)]
             parameters[name] = [namespaced(scope.namespace, group) for group in chosen]
         parameters |= _common(request.entity_ids, request, scope)
-        return self._sliced(cypher.SLICE, parameters, request, scope, timeout_s)
+        return self._sliced(cypher.SLICE, parameters, request, scope, deadline)
 
     @across(slices)
     def widen(
-        self, frontier: Sequence[str], request: SliceRequest, scope: Scope, timeout_s: float
+        self, frontier: Sequence[str], request: SliceRequest, scope: Scope, deadline: Deadline
     ) -> GraphSlice:
         """Return chunks and related entities of entity ids `frontier`; raise errors as `slice`."""
         parameters = _common(frontier, request, scope)
-        return self._sliced(cypher.WIDEN, parameters, request, scope, timeout_s)
+        return self._sliced(cypher.WIDEN, parameters, request, scope, deadline)
 
     @across(entities)
     def entities(
-        self, ids: Sequence[str], scope: Scope, timeout_s: float
+        self, ids: Sequence[str], scope: Scope, deadline: Deadline
     ) -> tuple[SliceEntity, ...]:
         """Return visible entities by id, ignoring case, sorted by id; raise errors as `slice`."""
         return tuple(
@@ -144,12 +145,12 @@ class Neo4jGraph:
                 row["obsolete"],
                 row["replaced_by"],
             )
-            for row in self._by_id(cypher.ENTITIES, ids, scope, timeout_s)
+            for row in self._by_id(cypher.ENTITIES, ids, scope, deadline)
         )
 
     @across(mappings)
     def names(
-        self, ids: Sequence[str], scope: Scope, timeout_s: float
+        self, ids: Sequence[str], scope: Scope, deadline: Deadline
     ) -> dict[str, tuple[str, ...]]:
         """Map stored ids of visible entities (`ids`: any case) to preferred name, then synonyms.
 
@@ -157,21 +158,21 @@ class Neo4jGraph:
         """
         return {
             row["id"]: tuple(dict.fromkeys([row["name"], *row["synonyms"]]))
-            for row in self._by_id(cypher.ENTITIES, ids, scope, timeout_s)
+            for row in self._by_id(cypher.ENTITIES, ids, scope, deadline)
         }
 
     @across(mappings)
-    def vectors(self, ids: Sequence[str], scope: Scope, timeout_s: float) -> dict[str, bytes]:
+    def vectors(self, ids: Sequence[str], scope: Scope, deadline: Deadline) -> dict[str, bytes]:
         """Map stored ids of visible entities (`ids`: any case) to their name's vector, if any.
 
         Raise errors as `slice`.
         """
-        rows = self._by_id(cypher.VECTORS, ids, scope, timeout_s)
+        rows = self._by_id(cypher.VECTORS, ids, scope, deadline)
         return {row["id"]: bytes(row["vector"]) for row in rows}
 
-    def info(self, timeout_s: float) -> GraphInfo:
+    def info(self, deadline: Deadline) -> GraphInfo:
         """Return counts of the last finished load, zeros before one; raise errors as `slice`."""
-        rows = self._ask(cypher.INFO, {"name": STORE}, timeout_s)
+        rows = self._ask(cypher.INFO, {"name": STORE}, deadline)
         if not rows or rows[0]["chunks"] is None:
             return GraphInfo()
         return GraphInfo(**{name: rows[0][name] for name in GraphInfo.model_fields})
@@ -182,11 +183,11 @@ class Neo4jGraph:
         self._server.close()
 
     def _by_id(
-        self, template: Template, ids: Sequence[str], scope: Scope, timeout_s: float
+        self, template: Template, ids: Sequence[str], scope: Scope, deadline: Deadline
     ) -> list[Record]:
         if not ids:
             return []
-        return self._ask(template, _groups(scope) | {"ids": _folded(scope, ids)}, timeout_s)
+        return self._ask(template, _groups(scope) | {"ids": _folded(scope, ids)}, deadline)
 
     def _sliced(
         self,
@@ -194,9 +195,9 @@ class Neo4jGraph:
         parameters: Mapping[str, object],
         request: SliceRequest,
         scope: Scope,
-        timeout_s: float,
+        deadline: Deadline,
     ) -> GraphSlice:
-        rows = self._ask(template, parameters, min(timeout_s, self._cap_s))
+        rows = self._ask(template, parameters, deadline.limit(self._cap_s))
         ids_of_keys = {entity_key(scope.namespace, name): name for name in request.known_ids}
         try:
             (row,) = rows
@@ -205,20 +206,20 @@ class Neo4jGraph:
             raise WrongAnswer(f"Neo4j answered {template.name} in an unknown shape") from exc
 
     def _ask(
-        self, template: Template, parameters: Mapping[str, object], timeout_s: float
+        self, template: Template, parameters: Mapping[str, object], deadline: Deadline
     ) -> list[Record]:
         self._require_admitted(template)
-        if timeout_s <= 0:
+        if deadline.is_over():
             raise Timeout("no time left to ask Neo4j")
         parameter_map = template.checked(parameters)
 
         def ask() -> list[Record]:
             with self._telemetry.span(f"graph.{template.name}"):
-                return self._server.read(template.text, parameter_map, timeout_s)
+                return self._server.read(template.text, parameter_map, deadline)
 
         try:
             # Health checks call the graph itself, ignoring other processes' circuits.
-            rows = self._breaker.call(ask, timeout_s, alone=template is cypher.INFO)
+            rows = self._breaker.call(ask, deadline, alone=template is cypher.INFO)
         except Timeout:
             self._telemetry.count("cypher_timeout_total", template=template.name)
             self._check_behind()  # the planning may have taken so long
@@ -230,7 +231,7 @@ class Neo4jGraph:
     def _probe(self) -> None:
         # The first queries after a restart exceed a request's limit. As trials they would keep the
         # circuit open.
-        self._finished(PROBE_S)
+        self._finished(Deadline.after(PROBE_S))
         # An earlier check may hang on a connection from before the restart.
         if self._end_check is not None:
             self._end_check()
@@ -242,7 +243,9 @@ class Neo4jGraph:
     def _require_admitted(self, template: Template) -> None:
         verdict = self._verdicts.get(template.digest)
         if verdict is None and template.digest not in self._admitted:
-            verdict = self._server.run(_explained(self._server, template), self._cap_s)
+            verdict = self._server.run(
+                _explained(self._server, template), Deadline.after(self._cap_s)
+            )
             self._note(verdict)
         if verdict is not None and verdict.reasons:
             raise PlanRejected(f"the plan of {template.name} was refused: {verdict.reasons[0]}")
@@ -255,9 +258,9 @@ class Neo4jGraph:
         self._checked.clear()
         self._end_check = self._server.begin(self._check_all())
 
-    def _finished(self, timeout_s: float) -> str | None:
+    def _finished(self, deadline: Deadline) -> str | None:
         parameters = cypher.INFO.checked({"name": STORE})
-        rows = self._server.read(cypher.INFO.text, parameters, timeout_s)
+        rows = self._server.read(cypher.INFO.text, parameters, deadline)
         return rows[0]["finished"] if rows else None
 
     async def _check_all(self) -> None:
@@ -265,7 +268,10 @@ class Neo4jGraph:
         try:
             async with asyncio.timeout(CHECK_S):
                 store = await self._server.query(
-                    cypher.INFO.text, cypher.INFO.checked({"name": STORE}), WARM_UP_S, READ_ACCESS
+                    cypher.INFO.text,
+                    cypher.INFO.checked({"name": STORE}),
+                    Deadline.after(WARM_UP_S),
+                    READ_ACCESS,
                 )
                 if store:  # without a schema all plans are bad, and there is no data
                     for template in cypher.READS:
@@ -295,7 +301,9 @@ class Neo4jGraph:
         parameters = template.checked({name: examples[name] for name in template.examples})
         for _ in range(WARM_RUNS):
             begun = time.monotonic()
-            await self._server.query(template.text, parameters, WARM_UP_S, READ_ACCESS)
+            await self._server.query(
+                template.text, parameters, Deadline.after(WARM_UP_S), READ_ACCESS
+            )
             if time.monotonic() - begun <= QUICK_S:
                 return
 

@@ -5,7 +5,6 @@ import concurrent.futures
 import logging
 import socket
 import threading
-import time
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, NotRequired, TypedDict, TypeVar, Unpack
 
@@ -20,9 +19,12 @@ from neo4j import (
 )
 from neo4j import exceptions as vendor
 
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import DocsToKGError, Misconfigured, Refused, Timeout, Unavailable, WrongAnswer
 
 PLAN_S = 60.0
+# The server reads 0 as no limit.
+LEAST_S = 0.001
 DEADLOCK = "Neo.TransientError.Transaction.DeadlockDetected"
 # `IF NOT EXISTS` raises it if another transaction makes the same constraint or index.
 MADE_BY_OTHERS = "Neo.ClientError.Schema.EquivalentSchemaRuleAlreadyExists"
@@ -65,32 +67,33 @@ class Server:
         self._thread: threading.Thread | None = None
         self._driver: AsyncDriver | None = None
 
-    def read(self, text: str, parameters: Mapping[str, object], timeout_s: float) -> list[Record]:
+    def read(self, text: str, parameters: Mapping[str, object], deadline: Deadline) -> list[Record]:
         """Return the records of a reading query, retried once on a dead pooled connection.
 
         Raise errors as `run`.
         """
-        until = time.monotonic() + timeout_s
         try:
-            return self.run(self.query(text, parameters, timeout_s, READ_ACCESS), timeout_s)
+            return self.run(self.query(text, parameters, deadline, READ_ACCESS), deadline)
         except Unavailable as exc:
-            left = until - time.monotonic()
-            if not isinstance(exc.__cause__, vendor.SessionExpired) or left <= 0:
+            if not isinstance(exc.__cause__, vendor.SessionExpired) or deadline.is_over():
                 raise
-        return self.run(self.query(text, parameters, left, READ_ACCESS), left)
+        return self.run(self.query(text, parameters, deadline, READ_ACCESS), deadline)
 
-    def write(self, text: str, parameters: Mapping[str, object], timeout_s: float) -> list[Record]:
+    def write(
+        self, text: str, parameters: Mapping[str, object], deadline: Deadline
+    ) -> list[Record]:
         """Return the records of a writing query, one transaction; raise errors as `run`."""
-        return self.run(self.query(text, parameters, timeout_s, WRITE_ACCESS), timeout_s)
+        return self.run(self.query(text, parameters, deadline, WRITE_ACCESS), deadline)
 
-    def run(self, work: Coroutine[Any, Any, Returned], timeout_s: float) -> Returned:
+    def run(self, work: Coroutine[Any, Any, Returned], deadline: Deadline) -> Returned:
         """Return the result of `work`, run on the loop.
 
         Raise `Timeout`, `Unavailable` (unreachable, closed), or server errors as `translated`.
         """
+        seconds = deadline.remaining()
 
         async def bounded() -> Returned:
-            async with asyncio.timeout(timeout_s):
+            async with asyncio.timeout(seconds):
                 return await work
 
         try:
@@ -101,7 +104,7 @@ class Server:
         try:
             return future.result()
         except TimeoutError:
-            raise Timeout(f"Neo4j did not answer in {timeout_s:.3f} s") from None
+            raise Timeout(f"Neo4j did not answer in {seconds:.3f} s") from None
         except concurrent.futures.CancelledError:
             raise Unavailable("the connection to Neo4j was closed meanwhile") from None
         except vendor.Neo4jError as exc:
@@ -118,14 +121,16 @@ class Server:
         return asyncio.run_coroutine_threadsafe(work, self._running()).cancel
 
     async def query(
-        self, text: str, parameters: Mapping[str, object], timeout_s: float, access: str
+        self, text: str, parameters: Mapping[str, object], deadline: Deadline, access: str
     ) -> list[Record]:
         """Return the records of one query, run on the loop; raise the driver's errors."""
         session = self._opened().session(
             database=self._database, default_access_mode=access, fetch_size=-1
         )
         async with session:
-            result = await session.run(Query(text, timeout=timeout_s), dict(parameters))
+            result = await session.run(
+                Query(text, timeout=max(LEAST_S, deadline.remaining())), dict(parameters)
+            )
             return [record async for record in result]
 
     async def explain(

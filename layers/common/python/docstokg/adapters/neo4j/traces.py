@@ -1,7 +1,6 @@
 """Neo4j traces."""
 
 import threading
-import time
 from collections.abc import Mapping, Sequence
 from typing import Unpack
 
@@ -11,6 +10,7 @@ from docstokg.adapters.neo4j import cypher_traces as cypher
 from docstokg.adapters.neo4j.cypher import Template
 from docstokg.adapters.neo4j.server import Connection, Server
 from docstokg.contracts.state import TraceMessage
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.identity import namespaced
 from docstokg.errors import Timeout
 from docstokg.observability import Telemetry
@@ -27,21 +27,20 @@ class Neo4jTraces:
         self._lock = threading.Lock()
         self._ready = False
 
-    def write(self, messages: Sequence[TraceMessage], timeout_s: float) -> None:
+    def write(self, messages: Sequence[TraceMessage], deadline: Deadline) -> None:
         """Write all messages or none; omit unknown chunks and entities; idempotent."""
-        self._run(cypher.PUT_TRACES, {"rows": [_row(message) for message in messages]}, timeout_s)
+        self._run(cypher.PUT_TRACES, {"rows": [_row(message) for message in messages]}, deadline)
 
-    def read(self, request_id: str, timeout_s: float) -> TraceMessage | None:
+    def read(self, request_id: str, deadline: Deadline) -> TraceMessage | None:
         """Return the trace of a request, None if it is unknown."""
         template = cypher.READ_TRACE
-        rows = self._server.read(template.text, template.checked({"id": request_id}), timeout_s)
+        rows = self._server.read(template.text, template.checked({"id": request_id}), deadline)
         return TraceMessage(request_id=request_id, **rows[0].data()) if rows else None
 
-    def remove_before(self, epoch_ms: int, timeout_s: float) -> int:
+    def remove_before(self, epoch_ms: int, deadline: Deadline) -> int:
         """Remove older queries with answers and empty sessions; return the number of queries."""
-        until = time.monotonic() + timeout_s
-        (counted,) = self._run(cypher.COUNT_TRACES, {"before": epoch_ms}, timeout_s)
-        self._run(cypher.DROP_TRACES, {"before": epoch_ms}, until - time.monotonic())
+        (counted,) = self._run(cypher.COUNT_TRACES, {"before": epoch_ms}, deadline)
+        self._run(cypher.DROP_TRACES, {"before": epoch_ms}, deadline)
         return int(counted["expired"])
 
     def close(self) -> None:
@@ -49,18 +48,16 @@ class Neo4jTraces:
         self._server.close()
 
     def _run(
-        self, template: Template, parameters: Mapping[str, object], timeout_s: float
+        self, template: Template, parameters: Mapping[str, object], deadline: Deadline
     ) -> list[Record]:
-        until = time.monotonic() + timeout_s
         with self._lock:
             for statement in () if self._ready else cypher.TRACE_SCHEMA:
-                self._server.write(statement, {}, until - time.monotonic())
+                self._server.write(statement, {}, deadline)
             self._ready = True
-        left = until - time.monotonic()
-        if left <= 0:
+        if deadline.is_over():
             raise Timeout("no time was left for the traces")
         with self._telemetry.span(f"graph.{template.name}"):
-            return self._server.write(template.text, template.checked(parameters), left)
+            return self._server.write(template.text, template.checked(parameters), deadline)
 
 
 def _row(message: TraceMessage) -> dict[str, object]:

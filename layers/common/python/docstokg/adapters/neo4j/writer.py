@@ -21,6 +21,7 @@ from docstokg.adapters.neo4j.server import (
 )
 from docstokg.contracts.graph import SliceEntity
 from docstokg.contracts.records import ChunkNode, EntityRecord, MentionRecord, RelationRecord
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.identity import (
     chunk_key,
     chunk_uuid,
@@ -253,7 +254,7 @@ class Neo4jGraphWriter:
     def _commit(self, text: str, values: Mapping[str, object]) -> list[Record]:
         for attempt in range(DEADLOCK_TRIES):
             try:
-                return self._server.write(text, values, LOAD_TIMEOUT_S)
+                return self._server.write(text, values, Deadline.after(LOAD_TIMEOUT_S))
             except Unavailable as refused:
                 if not has_code(refused, DEADLOCK) or attempt == DEADLOCK_TRIES - 1:
                     raise
@@ -265,7 +266,7 @@ class Neo4jGraphWriter:
     def _read(self, template: Template, parameters: Mapping[str, object]) -> list[Record]:
         self._prepare()
         values = template.checked(parameters)
-        return self._server.read(template.text, values, LOAD_TIMEOUT_S)
+        return self._server.read(template.text, values, Deadline.after(LOAD_TIMEOUT_S))
 
     def _prepare(self) -> None:
         if self._ready:

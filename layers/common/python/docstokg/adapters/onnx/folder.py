@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from docstokg.adapters.onnx.minilm import OnnxMiniLm, Reading
 from docstokg.adapters.onnx.wordpieces import have, open_tokenizer, package_folder
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.vectors import Floats, embedded_apart
 from docstokg.errors import Misconfigured
 from docstokg.ports import Parts, Spans
@@ -73,13 +74,13 @@ class FolderEncoder(OnnxMiniLm):
         """Return an encoder of the same model with this number of threads."""
         return FolderEncoder(self._folder, threads)
 
-    def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
+    def embed(self, texts: Sequence[str], deadline: Deadline | None) -> tuple[bytes, ...]:
         """Return one unit vector per passage; raise `Timeout` between texts."""
-        return super().embed([self._reads.passage + text for text in texts], timeout_s)
+        return super().embed([self._reads.passage + text for text in texts], deadline)
 
-    def embed_questions(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
+    def embed_questions(self, texts: Sequence[str], deadline: Deadline | None) -> tuple[bytes, ...]:
         """Return one unit vector per question; raise `Timeout` between texts."""
-        return super().embed([self._reads.question + text for text in texts], timeout_s)
+        return super().embed([self._reads.question + text for text in texts], deadline)
 
     def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
         """Embed as `embedded_apart` does."""

@@ -1,7 +1,6 @@
 """all-MiniLM-L6-v2 with int8 weights."""
 
 import hashlib
-import time
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +17,7 @@ from docstokg.adapters.onnx.wordpieces import (
     open_tokenizer,
     package_folder,
 )
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.vectors import Floats, pack, packed
 from docstokg.errors import Misconfigured, Timeout, Unavailable
 from docstokg.ports import Parts, Spans
@@ -79,14 +79,14 @@ class OnnxMiniLm:
         """Load the model; raise `Misconfigured` with the missing package."""
         _ = self._quick or self._opened
 
-    def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
+    def embed(self, texts: Sequence[str], deadline: Deadline | None) -> tuple[bytes, ...]:
         """Return one unit vector per text, of its first 256 pieces.
 
         The scaled mean of the last hidden states; components differ from the installed model's by
         at most `TOLERANCE`. Raise `Timeout` between texts, `Unavailable` if the model fails.
         """
         vectors = [b""] * len(texts)
-        for index, read in self._readings(texts, timeout_s):
+        for index, read in self._readings(texts, deadline):
             vectors[index] = pack(self._pooled(read))
         return tuple(vectors)
 
@@ -108,13 +108,12 @@ class OnnxMiniLm:
         return tuple((one, packed(own)) for one, own in zip(whole, vectors, strict=True))
 
     def _readings(
-        self, texts: Sequence[str], timeout_s: float | None
+        self, texts: Sequence[str], deadline: Deadline | None
     ) -> Iterator[tuple[int, "Reading"]]:
-        deadline = None if timeout_s is None else time.monotonic() + timeout_s
         session, tokenizer = self._quick or self._opened
         for done, item in enumerate(tokenizer.encode_batch(list(texts))):
-            if deadline is not None and time.monotonic() >= deadline:
-                raise Timeout(f"{done} of {len(texts)} texts were embedded in {timeout_s:.3f} s")
+            if deadline is not None and deadline.is_over():
+                raise Timeout(f"{done} of {len(texts)} texts were embedded in time")
             yield done, Reading(_run(session, item), item.offsets)
 
     def _pooled(self, read: "Reading") -> Floats:

@@ -3,7 +3,6 @@
 Card: docs/decisions/answers.md; weights: `training.reader`.
 """
 
-import time
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +18,7 @@ from docstokg.adapters.onnx.wordpieces import (
     open_tokenizer,
     package_folder,
 )
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import Unavailable
 
 # Its word table is the one of the installed encoder.
@@ -41,18 +41,17 @@ class OnnxReader:
         _ = self._session, self._tokenizer
 
     def logits(
-        self, question: str, texts: Sequence[str], timeout_s: float
+        self, question: str, texts: Sequence[str], deadline: Deadline
     ) -> tuple[float | None, ...]:
         """Return a logit per text; None for those that were not reached in time.
 
         Raise `Unavailable` if the model fails.
         """
-        deadline = time.monotonic() + timeout_s
         opening = self._pieces(question)[:LONGEST_QUESTION]
         result: list[float | None] = []
         for text in texts:
-            in_time = time.monotonic() < deadline
-            result.append(self._logit(opening, self._pieces(text)) if in_time else None)
+            is_late = deadline.is_over()
+            result.append(None if is_late else self._logit(opening, self._pieces(text)))
         return tuple(result)
 
     def _pieces(self, text: str) -> list[int]:

@@ -1,6 +1,5 @@
 """Local cross-encoder."""
 
-import time
 from collections.abc import Sequence
 from itertools import batched
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from docstokg.adapters.onnx.cross_encoder import CrossEncoder
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import Misconfigured, Timeout, WrongAnswer
 
 _SETTING = "DOCSTOKG_RERANK_MODEL_PATH"
@@ -28,15 +28,14 @@ class OnnxReranker:
         """Load the model; raise `Misconfigured` with the missing part."""
         self._encoder.warm()
 
-    def rank(self, query: str, passages: Sequence[str], timeout_s: float) -> tuple[float, ...]:
+    def rank(self, query: str, passages: Sequence[str], deadline: Deadline) -> tuple[float, ...]:
         """Return a logit per passage.
 
         Raise `Timeout` between batches of 8, `WrongAnswer` if not finite.
         """
-        until = time.monotonic() + timeout_s
         scores: list[float] = []
         for batch in batched(passages, _BATCH):
-            if time.monotonic() >= until:
+            if deadline.is_over():
                 raise Timeout(f"{len(scores)} of {len(passages)} passages were scored in time")
             pairs = [(query, passage) for passage in batch]
             encoded = self._encoder.tokenizer.encode_batch(pairs)

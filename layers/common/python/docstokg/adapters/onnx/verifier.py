@@ -5,7 +5,6 @@ Files: `model.onnx`, `tokenizer.json`, `config.json` (`id2label`), optionally `v
 """
 
 import json
-import time
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +17,7 @@ from pydantic import Field, ValidationError
 from docstokg.adapters.bounded import within
 from docstokg.adapters.onnx.cross_encoder import CrossEncoder
 from docstokg.contracts.model import Contract
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import Misconfigured, Timeout, WrongAnswer
 from docstokg.ports import Opinion, Pair, strongest
 
@@ -67,16 +67,15 @@ class OnnxVerifier:
             return self._default
         return 1 - chosen if self._is_spans else chosen
 
-    def verify(self, pairs: Sequence[Pair], timeout_s: float) -> Sequence[Opinion | None]:
+    def verify(self, pairs: Sequence[Pair], deadline: Deadline) -> Sequence[Opinion | None]:
         """Return one opinion per pair, None for a claim longer than half the model's input.
 
         Raise `Timeout`, `Misconfigured` (files), `Unavailable` (the model fails) or `WrongAnswer`
         (wrong number of classes, or non-finite values).
         """
-        until = time.monotonic() + timeout_s
-        return within(lambda: self._verified(pairs, until), timeout_s, self.name)
+        return within(lambda: self._verified(pairs, deadline), deadline, self.name)
 
-    def _verified(self, pairs: Sequence[Pair], until: float) -> list[Opinion | None]:
+    def _verified(self, pairs: Sequence[Pair], deadline: Deadline) -> list[Opinion | None]:
         rows = [
             (place, window)
             for place, pair in enumerate(pairs)
@@ -86,7 +85,7 @@ class OnnxVerifier:
         rows.sort(key=lambda row: len(row[1]))  # little padding
         found: dict[int, list[Opinion]] = {}
         for start in range(0, len(rows), BATCH):
-            if time.monotonic() >= until:
+            if deadline.is_over():
                 raise Timeout(f"{self.name}: {start} of {len(rows)} windows were read in time")
             batch = rows[start : start + BATCH]
             for (place, _), opinion in zip(batch, self._opinions(batch), strict=True):

@@ -1,6 +1,5 @@
 """OpenSearch document register."""
 
-import functools
 import hashlib
 import json
 from collections.abc import Sequence
@@ -11,9 +10,11 @@ from docstokg.adapters.opensearch.server import (
     Connection,
     Server,
     documents_there,
+    limited,
     schema_checked,
 )
 from docstokg.contracts.records import DocumentRecord
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import WrongAnswer
 
 PAGE = 1000
@@ -36,7 +37,7 @@ class OpenSearchRegister:
     def __init__(self, *, name: str = "docstokg", **connection: Unpack[Connection]) -> None:
         self._index = f"{name}-documents"
         self._server = Server(**connection)
-        self._call = functools.partial(self._server.call, timeout_s=TIMEOUT_S, absent_is_none=True)
+        self._call = limited(self._server, TIMEOUT_S, absent_is_none=True)
 
     def put(self, documents: Sequence[DocumentRecord]) -> None:
         """Write records, without originals, replacing by namespace and id.
@@ -122,7 +123,7 @@ class OpenSearchRegister:
             return
         text = "\n".join(lines) + "\n"
         answer = self._server.call(
-            "POST", f"/{self._index}/_bulk", text, REFRESH, timeout_s=TIMEOUT_S
+            "POST", f"/{self._index}/_bulk", text, REFRESH, deadline=Deadline.after(TIMEOUT_S)
         )
         with schema_checked("_bulk"):
             outcomes = [outcome for item in answer["items"] for outcome in item.values()]
@@ -136,13 +137,17 @@ def ensure_register(server: Server, path: str) -> None:
 
     Raise `WrongAnswer` if that fails.
     """
-    if server.call("GET", f"{path}/_mapping", timeout_s=TIMEOUT_S, absent_is_none=True):
+    if server.call(
+        "GET", f"{path}/_mapping", deadline=Deadline.after(TIMEOUT_S), absent_is_none=True
+    ):
         return
     body = json.dumps(
         {"settings": index_settings("documents", server.shards), "mappings": _MAPPINGS}
     )
-    server.call("PUT", path, timeout_s=TIMEOUT_S, body=body, answered=400)
-    if not server.call("GET", f"{path}/_mapping", timeout_s=TIMEOUT_S, absent_is_none=True):
+    server.call("PUT", path, deadline=Deadline.after(TIMEOUT_S), body=body, answered=400)
+    if not server.call(
+        "GET", f"{path}/_mapping", deadline=Deadline.after(TIMEOUT_S), absent_is_none=True
+    ):
         raise WrongAnswer(f"the index {path[1:]!r} could not be made")
 
 

@@ -21,6 +21,7 @@ from docstokg.adapters.opensearch.server import (
 from docstokg.contracts.records import CALLED, IndexInfo, Scope, StoredChunk
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult, FactHit, Hit, Hydrated
 from docstokg.domain.circuit import Circuit
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.generations import outdated
 from docstokg.domain.text.language_weights import ENGLISH, shares
 from docstokg.domain.text.query_terms import rarity
@@ -64,7 +65,7 @@ class OpenSearchIndex:
         self._breaker = Breaker(
             "index",
             circuit=circuit,
-            probe=lambda: index_notes(self._server, name, PROBE_S),
+            probe=lambda: index_notes(self._server, name, Deadline.after(PROBE_S)),
             telemetry=self._telemetry,
         )
         self._info_ttl_s = info_ttl_s
@@ -72,10 +73,10 @@ class OpenSearchIndex:
         self._rarity = Rarity()
         self._languages: Mapping[str, tuple[str, ...]] = {}
 
-    def warm(self, timeout_s: float = WARM_UP_S) -> None:
+    def warm(self, deadline: Deadline | None = None) -> None:
         """Run each kind of search once unless the index is empty; raise `NotLoaded` without one."""
-        until = time.monotonic() + timeout_s
-        info = self.info(timeout_s)
+        deadline = deadline or Deadline.after(WARM_UP_S)
+        info = self.info(deadline)
         if not info.chunks:
             return
         queries = [
@@ -88,10 +89,10 @@ class OpenSearchIndex:
             queries.append(ChannelQuery(channel="dense", size=WARM_SIZE, vector=level))
         for namespace in info.namespaces[:1]:
             scope = Scope(namespace=namespace)
-            self.search(queries, scope, max(0.0, until - time.monotonic()))
+            self.search(queries, scope, deadline)
 
     def search(
-        self, queries: Sequence[ChannelQuery], scope: Scope, timeout_s: float
+        self, queries: Sequence[ChannelQuery], scope: Scope, deadline: Deadline
     ) -> tuple[ChannelResult, ...]:
         """Return one result per query, in order, with its failure.
 
@@ -99,7 +100,7 @@ class OpenSearchIndex:
         """
         if not queries:
             return ()
-        child_ms = max(1, int(timeout_s * CHILD_SHARE * 1000))
+        child_ms = max(1, int(deadline.remaining() * CHILD_SHARE * 1000))
         lines: list[str] = []
         for query in queries:
             alias = facts_alias(self._name) if query.channel == "facts" else self._name
@@ -112,7 +113,7 @@ class OpenSearchIndex:
             words = _words(query.text, held)
             lines += [json.dumps(header), _child(query, words, scope, child_ms, self._rarity)]
         with self._telemetry.span("index.search", children=len(queries)):
-            answer = self._post("/_msearch", "\n".join(lines) + "\n", timeout_s)
+            answer = self._post("/_msearch", "\n".join(lines) + "\n", deadline)
             with schema_checked("_msearch"):
                 children = answer["responses"]
                 if len(children) != len(queries):
@@ -121,7 +122,7 @@ class OpenSearchIndex:
                     )
                 return tuple(_result(q, child) for q, child in zip(queries, children, strict=True))
 
-    def get(self, uuids: Sequence[str], scope: Scope, timeout_s: float) -> Hydrated:
+    def get(self, uuids: Sequence[str], scope: Scope, deadline: Deadline) -> Hydrated:
         """Return the visible chunks; a failed request raises.
 
         Others are `missing`, unreadable ones `failed` with a `cause`.
@@ -129,7 +130,7 @@ class OpenSearchIndex:
         ids = list(dict.fromkeys(uuids))
         if not ids:
             return Hydrated()
-        answer = self._read(ids, "shown", timeout_s)
+        answer = self._read(ids, "shown", deadline)
         groups = required(scope.filter)
         chunks: dict[str, StoredChunk] = {}
         missing: list[str] = []
@@ -156,13 +157,13 @@ class OpenSearchIndex:
         return Hydrated(chunks=chunks, missing=tuple(missing), failed=tuple(failed), cause=cause)
 
     def sentence_vectors(
-        self, uuids: Sequence[str], scope: Scope, timeout_s: float
+        self, uuids: Sequence[str], scope: Scope, deadline: Deadline
     ) -> dict[str, bytes]:
         """Map uuids of visible chunks to packed sentence vectors; others are omitted."""
         ids = list(dict.fromkeys(uuids))
         if not ids:
             return {}
-        answer = self._read(ids, "shown,sentence_vectors", timeout_s)
+        answer = self._read(ids, "shown,sentence_vectors", deadline)
         groups = required(scope.filter)
         vectors: dict[str, bytes] = {}
         with schema_checked("_mget"):
@@ -174,27 +175,26 @@ class OpenSearchIndex:
                     vectors[doc["_id"]] = base64.b64decode(fields["sentence_vectors"][0])
         return vectors
 
-    def _read(self, uuids: Sequence[str], fields: str, timeout_s: float) -> Json:
+    def _read(self, uuids: Sequence[str], fields: str, deadline: Deadline) -> Json:
         with self._telemetry.span("index.get", chunks=len(uuids)):
             return self._post(
                 f"/{self._name}/_mget",
                 json.dumps({"ids": list(uuids)}),
-                timeout_s,
+                deadline,
                 {"_source": "false", "stored_fields": fields},
             )
 
-    def info(self, timeout_s: float, anew: bool = False) -> IndexInfo:
+    def info(self, deadline: Deadline, anew: bool = False) -> IndexInfo:
         """Return the counts and the notes of `open_load`; raise `NotLoaded` without an index.
 
         An answer with a model is cached for `info_ttl_s`; `anew`: skip the cache.
         """
-        until = time.monotonic() + timeout_s
         entry = self._info
         if not anew and entry is not None and time.monotonic() - entry[0] < self._info_ttl_s:
             return entry[1]
         self._info = None
         notes = self._breaker.call(
-            lambda: index_notes(self._server, self._name, timeout_s), timeout_s
+            lambda: index_notes(self._server, self._name, deadline), deadline
         )
         if notes is None:
             raise NotLoaded(
@@ -211,8 +211,7 @@ class OpenSearchIndex:
             f"{json.dumps({'index': alias})}\n{json.dumps(counted)}\n"
             for alias, counted in ((self._name, count), (facts_alias(self._name), relations))
         )
-        left = max(0.001, until - time.monotonic())
-        answer = self._post("/_msearch", body, left)
+        answer = self._post("/_msearch", body, deadline)
         with schema_checked("_msearch"):
             of_chunks, of_facts = answer["responses"]
             chunks = of_chunks["hits"]["total"]["value"]
@@ -234,23 +233,23 @@ class OpenSearchIndex:
             languages=held,
             is_one_space=True,
         )
-        self._count_tokens(notes.get("finished"), chunks, until - time.monotonic())
+        self._count_tokens(notes.get("finished"), chunks, deadline)
         if info.embedding_model is not None:
             self._info = (time.monotonic(), info)
         return info
 
-    def generation(self, namespaces: Sequence[str], timeout_s: float) -> str | None:
+    def generation(self, namespaces: Sequence[str], deadline: Deadline) -> str | None:
         """Return the id of the last `close_load`.
 
         None before it, and during a load into `namespaces`.
         """
-        notes = index_notes(self._server, self._name, timeout_s)
+        notes = index_notes(self._server, self._name, deadline)
         if notes is None or {"", *namespaces} & notes["unfinished"].keys():
             return None
         finished = notes.get("finished")
         return None if finished is None else str(finished)
 
-    def _count_tokens(self, load: str | None, chunks: int, timeout_s: float) -> None:
+    def _count_tokens(self, load: str | None, chunks: int, deadline: Deadline) -> None:
         if load is None or load == self._rarity.load:
             return
         tokens = {"terms": {"field": "tokens", "size": MAX_COUNTED}}
@@ -258,7 +257,7 @@ class OpenSearchIndex:
             answer = self._post(
                 f"/{self._name}/_search",
                 json.dumps({"size": 0, "aggs": {"tokens": tokens}}),
-                timeout_s,
+                deadline,
                 {"filter_path": "aggregations.tokens.buckets"},
             )
             with schema_checked("_search"):
@@ -275,13 +274,13 @@ class OpenSearchIndex:
         self._server.close()
 
     def _post(
-        self, path: str, body: str, timeout_s: float, params: Mapping[str, str] | None = None
+        self, path: str, body: str, deadline: Deadline, params: Mapping[str, str] | None = None
     ) -> Json:
         def ask() -> Json:
-            return self._server.call("POST", path, timeout_s=timeout_s, body=body, params=params)
+            return self._server.call("POST", path, deadline=deadline, body=body, params=params)
 
         try:
-            return self._breaker.call(ask, timeout_s)
+            return self._breaker.call(ask, deadline)
         except DocsToKGError:
             self._info = None
             raise

@@ -1,6 +1,5 @@
 """Load leases."""
 
-import functools
 import os
 import threading
 import time
@@ -9,7 +8,8 @@ from pathlib import Path
 
 from docstokg.adapters.opensearch.documents import PAGE, ensure_register
 from docstokg.adapters.opensearch.layout import Json
-from docstokg.adapters.opensearch.server import Server, schema_checked
+from docstokg.adapters.opensearch.server import Server, limited, schema_checked
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import DocsToKGError, Timeout, Unavailable, cause
 from docstokg.observability import Telemetry
 
@@ -41,7 +41,7 @@ class Lease:
         self._telemetry = telemetry or Telemetry()
         self._server, self._name, self._own = server, name, own
         self._path = f"/{name}-documents"
-        self._call = functools.partial(server.call, timeout_s=CALL_S, answered=CONFLICT)
+        self._call = limited(server, CALL_S, answered=CONFLICT)
         self._stamp: Stamp | None = None
         self._renewed = 0.0
         self._run = ""
@@ -51,25 +51,24 @@ class Lease:
         self._ended = threading.Event()
 
     def acquire(
-        self, wait_s: float, waiting: Callable[[int], None] | None = None, run: str = ""
+        self, deadline: Deadline, waiting: Callable[[int], None] | None = None, run: str = ""
     ) -> None:
-        """Wait until nobody else holds it; raise `Timeout` after `wait_s`.
+        """Wait until nobody else holds it; raise `Timeout` after `deadline`.
 
         `waiting`: called each second with 1. `run`: tasks of the same run share the lease.
         """
         with self._taking:
             if self._stamp is None:
-                self._acquire(wait_s, waiting, f"{RUN} {run}" if run else "")
+                self._acquire(deadline, waiting, f"{RUN} {run}" if run else "")
             self._users += 1
 
-    def _acquire(self, wait_s: float, waiting: Callable[[int], None] | None, run: str) -> None:
+    def _acquire(self, deadline: Deadline, waiting: Callable[[int], None] | None, run: str) -> None:
         self._run = run
         ensure_register(self._server, self._path)
-        until = time.monotonic() + wait_s
         seen: Seen = {}
         try:
             while not self._is_taken(seen):
-                if time.monotonic() >= until:
+                if deadline.is_over():
                     raise Timeout(f"a load, resize or restore of index {self._name!r} does not end")
                 time.sleep(POLL_S)
                 if waiting is not None:
@@ -171,7 +170,9 @@ class Lease:
 
     def _read_lease(self, name: str) -> tuple[Stamp | None, str]:
         path = f"{self._path}/_doc/{name}"
-        answer = self._server.call("GET", path, timeout_s=CALL_S, absent_is_none=True)
+        answer = self._server.call(
+            "GET", path, deadline=Deadline.after(CALL_S), absent_is_none=True
+        )
         if not answer.get("found"):
             return None, ""
         with schema_checked("_doc"):

@@ -5,7 +5,7 @@ import gzip
 import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from typing import Literal, Required, TypedDict, Unpack
+from typing import Any, Literal, Required, TypedDict, Unpack
 from urllib.parse import urlencode
 
 import urllib3
@@ -13,6 +13,7 @@ import urllib3
 from docstokg.adapters.exchange import UNREAD, exchanged, host_of
 from docstokg.adapters.opensearch.layout import Json, Shards, index_behind
 from docstokg.adapters.signing import Signer
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.foreign_json import parsed
 from docstokg.errors import (
     DocsToKGError,
@@ -63,7 +64,7 @@ class Server:
         body: str | Json | None = None,
         params: Mapping[str, str] | None = None,
         *,
-        timeout_s: float,
+        deadline: Deadline,
         absent_is_none: bool = False,
         answered: int | None = None,
     ) -> Json:
@@ -73,7 +74,7 @@ class Server:
         an error. Raises `Timeout`, `Refused` (401), `Misconfigured` (403), `QuotaExceeded` (429),
         `Unavailable` (5xx, connection) or `WrongAnswer`.
         """
-        if timeout_s <= 0:
+        if deadline.is_over():
             raise Timeout("no time left to ask OpenSearch")
         text = json.dumps(body) if isinstance(body, dict) else body or ""
         content, headers = text.encode("utf-8"), dict(self._headers)
@@ -81,9 +82,14 @@ class Server:
             content, headers["Content-Encoding"] = gzip.compress(content), "gzip"
         url = f"{self._url}{path}" + (f"?{urlencode(params)}" if params else "")
         self._sign(method, url, content, headers)
-        more = {"body": content or None, "headers": headers, "timeout": timeout_s, **UNREAD}
+        more = {
+            "body": content or None,
+            "headers": headers,
+            "timeout": deadline.remaining(),
+            **UNREAD,
+        }
         status, _, data = exchanged(
-            lambda: self._pool.request(method, url, **more), "OpenSearch", timeout_s, LONGEST_ANSWER
+            lambda: self._pool.request(method, url, **more), "OpenSearch", deadline, LONGEST_ANSWER
         )
         allowed = answered or (404 if absent_is_none else None)
         if status >= 300 and status != allowed:
@@ -98,13 +104,23 @@ class Server:
         self._pool.clear()
 
 
-def index_notes(server: Server, name: str, timeout_s: float) -> Json | None:
+def limited(server: Server, limit_s: float, **fixed: Any) -> Callable[..., Json]:
+    """Return `server.call` with a deadline of `limit_s` seconds per call, and `fixed` options."""
+
+    def call(method: str, path: str, *arguments: Any, **options: Any) -> Json:
+        limits = {"deadline": Deadline.after(limit_s)}
+        return server.call(method, path, *arguments, **(limits | fixed | options))
+
+    return call
+
+
+def index_notes(server: Server, name: str, deadline: Deadline) -> Json | None:
     """Return our notes in the mapping; None if the index does not exist.
 
     `unfinished`: run_ids of open loads by namespace. Raises `Misconfigured` for an index that is
     not ours.
     """
-    answer = server.call("GET", f"/{name}/_mapping", timeout_s=timeout_s, absent_is_none=True)
+    answer = server.call("GET", f"/{name}/_mapping", deadline=deadline, absent_is_none=True)
     if not answer:
         return None
     with schema_checked("_mapping"):

@@ -1,7 +1,6 @@
 """OpenSearch snapshots."""
 
 import calendar
-import functools
 import hashlib
 import json
 import re
@@ -14,7 +13,8 @@ from itertools import batched
 from docstokg.adapters.opensearch.documents import ensure_register
 from docstokg.adapters.opensearch.layout import Json, Shards, facts_alias, index_settings
 from docstokg.adapters.opensearch.lease import LEASES, LoadLease
-from docstokg.adapters.opensearch.server import Server, index_notes, pages
+from docstokg.adapters.opensearch.server import Server, index_notes, limited, pages
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import Misconfigured, Unavailable, WrongAnswer
 
 REPOSITORY = "docstokg"
@@ -41,7 +41,7 @@ class Snapshots:
         self._server, self._name = server, name
         self._register = f"{name}-documents"
         self._kinds = {name: "chunks", facts_alias(name): "facts", self._register: "documents"}
-        self._call = functools.partial(server.call, timeout_s=LIMIT_S)
+        self._call = limited(server, LIMIT_S)
 
     def register(self, repository: Mapping[str, object]) -> None:
         """Register the repository `docstokg`, or replace it: `type` and `settings` of the API."""
@@ -108,7 +108,7 @@ class Snapshots:
             moved = True  # and the new register has no lease
 
         if self._behind(self._register):
-            lease.acquire(LIMIT_S)
+            lease.acquire(Deadline.after(LIMIT_S))
         try:
             yield move
         finally:
@@ -136,7 +136,9 @@ class Snapshots:
                 "include_global_state": False,
             }
             path = f"/_snapshot/{REPOSITORY}/{snapshot}/_restore"
-            self._call("POST", path, body, {"wait_for_completion": "true"}, timeout_s=JOB_S)
+            self._call(
+                "POST", path, body, {"wait_for_completion": "true"}, deadline=Deadline.after(JOB_S)
+            )
             fresh[alias] = f"{stem}-{stamp}"
         if self._behind(self._register):
             there = set(self._documents(self._register))
@@ -241,7 +243,7 @@ class Snapshots:
         self._call("PUT", f"/_snapshot/{REPOSITORY}/{snapshot}", body)
 
     def _is_loading(self) -> bool:
-        notes = index_notes(self._server, self._name, LIMIT_S)
+        notes = index_notes(self._server, self._name, Deadline.after(LIMIT_S))
         return notes is None or bool(notes["unfinished"])
 
     def _documents(self, register: str) -> Iterator[Document]:
@@ -254,8 +256,8 @@ class Snapshots:
             yield from page["hits"]["hits"]
 
     def _complete(self, snapshot: str) -> Json:
-        until = time.monotonic() + JOB_S
-        while time.monotonic() < until:
+        deadline = Deadline.after(JOB_S)
+        while not deadline.is_over():
             answer = self._call("GET", f"/_snapshot/{REPOSITORY}/{snapshot}")
             found: Json = answer["snapshots"][0]
             if found["state"] == "SUCCESS":

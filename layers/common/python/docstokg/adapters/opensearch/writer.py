@@ -2,7 +2,6 @@
 
 import base64
 import contextlib
-import functools
 import json
 import secrets
 import time
@@ -32,10 +31,12 @@ from docstokg.adapters.opensearch.server import (
     documents_there,
     error_text,
     index_notes,
+    limited,
     pages,
     schema_checked,
 )
 from docstokg.contracts.records import ChunkRecord, DocumentChange, FactRecord, VectorRow
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.identity import namespaced
 from docstokg.domain.text.query_terms import option_words
 from docstokg.domain.vectors import quantise, unpack
@@ -66,7 +67,7 @@ class OpenSearchWriter:
         self._name = name
         self._telemetry = telemetry or Telemetry()
         self._server = Server(**connection)
-        self._call = functools.partial(self._server.call, timeout_s=LOAD_TIMEOUT_S)
+        self._call = limited(self._server, LOAD_TIMEOUT_S)
         self._leases: dict[str, LoadLease] = {}
         self._stale = True  # written documents may not be searchable yet
 
@@ -85,7 +86,7 @@ class OpenSearchWriter:
         """
         made = LoadLease(self._server, self._name, namespace, self._telemetry)
         lease = self._leases.setdefault(namespace, made)
-        lease.acquire(wait_s, waiting, run)
+        lease.acquire(Deadline.after(wait_s), waiting, run)
         try:
             self._await_shards()
             yield
@@ -96,7 +97,7 @@ class OpenSearchWriter:
     def _noting(self) -> Iterator[None]:
         # The notes of all loads are one value that the server replaces whole.
         lease = Lease(self._server, self._name, NOTES, self._telemetry)
-        lease.acquire(LOAD_TIMEOUT_S)
+        lease.acquire(Deadline.after(LOAD_TIMEOUT_S))
         try:
             yield
         finally:
@@ -247,7 +248,7 @@ class OpenSearchWriter:
         """Make all writes searchable and the load into a namespace finished."""
         self._refresh()
         with self._noting():
-            notes = index_notes(self._server, self._name, LOAD_TIMEOUT_S)
+            notes = index_notes(self._server, self._name, Deadline.after(LOAD_TIMEOUT_S))
             if notes is not None:
                 for name in ("", namespace):
                     notes["unfinished"].pop(name, None)
@@ -291,26 +292,30 @@ class OpenSearchWriter:
         return ("chunks", self._name), ("facts", facts_alias(self._name))
 
     def _ensured(self, kind: str, alias: str, first: Json) -> Json:
-        notes = index_notes(self._server, alias, LOAD_TIMEOUT_S)
+        notes = index_notes(self._server, alias, Deadline.after(LOAD_TIMEOUT_S))
         if notes is not None:
             return notes
         answer = self._create(index_name(self._name, kind, 1), kind, first, alias)
-        notes = index_notes(self._server, alias, LOAD_TIMEOUT_S)
+        notes = index_notes(self._server, alias, Deadline.after(LOAD_TIMEOUT_S))
         if notes is None:
             error: Json = answer.get("error", {})
             raise WrongAnswer(f"the index {alias!r} could not be made ({error_text(error)})")
         return notes
 
     def _await_shards(self) -> None:
-        until = time.monotonic() + SHARDS_S
+        deadline = Deadline.after(SHARDS_S)
         for _, alias in self._aliases():
-            while not self._is_readable(alias, time.monotonic() >= until):
+            while not self._is_readable(alias, deadline.is_over()):
                 time.sleep(SHARDS_POLL_S)
 
     def _is_readable(self, alias: str, last: bool) -> bool:
         try:
             answer = self._server.call(
-                "POST", f"/{alias}/_search", {"size": 0}, timeout_s=SHARDS_S, absent_is_none=True
+                "POST",
+                f"/{alias}/_search",
+                {"size": 0},
+                deadline=Deadline.after(SHARDS_S),
+                absent_is_none=True,
             )
             if answer.get("_shards", {}).get("failed"):
                 raise Unavailable(f"only a part of index {alias!r} can be read")

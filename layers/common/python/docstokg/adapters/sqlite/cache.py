@@ -4,6 +4,7 @@ import time
 from pathlib import Path
 
 from docstokg.adapters.sqlite.session import transaction
+from docstokg.domain.deadline import Deadline
 
 _TABLE = (
     "CREATE TABLE IF NOT EXISTS response "
@@ -17,19 +18,19 @@ class SqliteCache:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def get(self, key: str, timeout_s: float) -> tuple[str, str] | None:
+    def get(self, key: str, deadline: Deadline) -> tuple[str, str] | None:
         """Return (request hash, body) of an unexpired entry, or None."""
-        with transaction(self._path, _TABLE, timeout_s, write=False) as db:
+        with transaction(self._path, _TABLE, deadline.remaining(), write=False) as db:
             row = db.execute(
                 "SELECT request_hash, body FROM response WHERE key = ? AND expires > ?",
                 (key, time.time()),
             ).fetchone()
         return None if row is None else (row[0], row[1])
 
-    def put(self, key: str, request_hash: str, body: str, ttl_s: int, timeout_s: float) -> None:
+    def put(self, key: str, request_hash: str, body: str, ttl_s: int, deadline: Deadline) -> None:
         """Store a body for `ttl_s` seconds, replacing by key, and delete expired entries."""
         now = time.time()
-        with transaction(self._path, _TABLE, timeout_s) as db:
+        with transaction(self._path, _TABLE, deadline.remaining()) as db:
             db.execute("DELETE FROM response WHERE expires <= ?", (now,))
             db.execute(
                 "INSERT OR REPLACE INTO response VALUES (?, ?, ?, ?)",

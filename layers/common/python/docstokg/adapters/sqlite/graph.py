@@ -4,7 +4,6 @@
 
 import json
 import sqlite3
-import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -27,6 +26,7 @@ from docstokg.contracts.graph import (
 )
 from docstokg.contracts.records import GraphInfo, Scope
 from docstokg.domain.across_namespaces import across, entities, mappings, slices
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.graph.neighbourhood import (
     COUNT_LIMIT,
     LEAST_MENTIONS,
@@ -69,47 +69,47 @@ class SqliteGraph:
         self._sessions = Sessions(Path(path), READING)
 
     @across(slices)
-    def slice(self, request: SliceRequest, scope: Scope, timeout_s: float) -> GraphSlice:
+    def slice(self, request: SliceRequest, scope: Scope, deadline: Deadline) -> GraphSlice:
         """Return aliases, given nodes and their one-hop neighbourhood, from one snapshot."""
-        with self._reading(scope, timeout_s) as reader:
+        with self._reading(scope, deadline) as reader:
             return reader.slice(request)
 
     @across(slices)
     def widen(
-        self, frontier: Sequence[str], request: SliceRequest, scope: Scope, timeout_s: float
+        self, frontier: Sequence[str], request: SliceRequest, scope: Scope, deadline: Deadline
     ) -> GraphSlice:
         """Return chunks and related entities of the entity ids `frontier`, from one snapshot.
 
-        Raise `Timeout` after `timeout_s`.
+        Raise `Timeout` after `deadline`.
         """
-        with self._reading(scope, timeout_s) as reader:
+        with self._reading(scope, deadline) as reader:
             return reader.widen(frontier, request)
 
     @across(entities)
     def entities(
-        self, ids: Sequence[str], scope: Scope, timeout_s: float
+        self, ids: Sequence[str], scope: Scope, deadline: Deadline
     ) -> tuple[SliceEntity, ...]:
         """Return visible entities by id (case-insensitive), sorted by id; others are omitted."""
-        with self._reading(scope, timeout_s) as reader:
+        with self._reading(scope, deadline) as reader:
             return tuple(sorted(reader.entities(reader.rows_of_ids(ids))))
 
     @across(mappings)
     def names(
-        self, ids: Sequence[str], scope: Scope, timeout_s: float
+        self, ids: Sequence[str], scope: Scope, deadline: Deadline
     ) -> dict[str, tuple[str, ...]]:
         """Map stored ids of visible entities (`ids`: any case) to preferred name, then synonyms."""
-        with self._reading(scope, timeout_s) as reader:
+        with self._reading(scope, deadline) as reader:
             return reader.names(ids)
 
     @across(mappings)
-    def vectors(self, ids: Sequence[str], scope: Scope, timeout_s: float) -> dict[str, bytes]:
+    def vectors(self, ids: Sequence[str], scope: Scope, deadline: Deadline) -> dict[str, bytes]:
         """Map stored ids of visible entities (`ids`: any case) to their name's vector, if any."""
-        with self._reading(scope, timeout_s) as reader:
+        with self._reading(scope, deadline) as reader:
             return reader.vectors(ids)
 
-    def info(self, timeout_s: float) -> GraphInfo:
+    def info(self, deadline: Deadline) -> GraphInfo:
         """Return the counts of the last finished load, zeros before one."""
-        with self._sessions.use(time.monotonic() + timeout_s) as connection:
+        with self._sessions.use(deadline) as connection:
             query = "SELECT value FROM graph_meta WHERE key = 'counts'"
             row = connection.execute(query).fetchone()
         return GraphInfo.model_validate_json(row[0]) if row else GraphInfo()
@@ -119,8 +119,8 @@ class SqliteGraph:
         self._sessions.close()
 
     @contextmanager
-    def _reading(self, scope: Scope, timeout_s: float) -> Iterator["_Reader"]:
-        with self._sessions.use(time.monotonic() + timeout_s) as connection:
+    def _reading(self, scope: Scope, deadline: Deadline) -> Iterator["_Reader"]:
+        with self._sessions.use(deadline) as connection:
             connection.execute("BEGIN")
             try:
                 yield _Reader(connection, scope)

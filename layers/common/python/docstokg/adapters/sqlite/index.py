@@ -41,6 +41,7 @@ from docstokg.adapters.sqlite.session import Reading, Sessions
 from docstokg.contracts.records import CALLED, IndexInfo, Scope
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult, FactHit, Hit, Hydrated
 from docstokg.domain.across_namespaces import across, mappings, passages, results
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.text.language_weights import ENGLISH, counts, shares
 from docstokg.domain.text.query_terms import rarity
 from docstokg.domain.vectors import unpack
@@ -55,6 +56,7 @@ WEIGHTS = f"{TITLE_WEIGHT}, {HEADINGS_WEIGHT}, {TEXT_WEIGHT}"
 SCAN_ROWS = 16_384
 SCORE_DECIMALS = 6
 GRACE_S = 0.02
+WARM_S = 30.0
 READING = Reading("index", check_layout, steps=20_000, cache_kib=16 * 1024, columns=True)
 
 Answer = TypeVar("Answer")
@@ -72,7 +74,7 @@ class SqliteIndex:
 
     @across(results)
     def search(
-        self, queries: Sequence[ChannelQuery], scope: Scope, timeout_s: float
+        self, queries: Sequence[ChannelQuery], scope: Scope, deadline: Deadline
     ) -> tuple[ChannelResult, ...]:
         """Return a result per query, in order; a failing channel is reported in its result.
 
@@ -81,7 +83,7 @@ class SqliteIndex:
         """
         if not queries:
             return ()
-        deadline = time.monotonic() + timeout_s
+        started = time.perf_counter()
         context = self._wait(self._workers.submit(self._context_of, scope, deadline), deadline)
         running = [self._workers.submit(self._channel, query, context) for query in queries]
         results = []
@@ -89,69 +91,69 @@ class SqliteIndex:
             try:
                 results.append(self._wait(future, deadline))
             except Timeout as exc:
-                results.append(_failed(query, exc, timeout_s * 1000))
+                results.append(_failed(query, exc, (time.perf_counter() - started) * 1000))
         return tuple(results)
 
     @across(passages)
-    def get(self, uuids: Sequence[str], scope: Scope, timeout_s: float) -> Hydrated:
+    def get(self, uuids: Sequence[str], scope: Scope, deadline: Deadline) -> Hydrated:
         """Return the visible chunks among these uuids; others are `missing`."""
-        return self._in_worker(lambda until: self._read(uuids, scope, until), timeout_s)
+        return self._in_worker(lambda: self._read(uuids, scope, deadline), deadline)
 
     @across(mappings)
     def sentence_vectors(
-        self, uuids: Sequence[str], scope: Scope, timeout_s: float
+        self, uuids: Sequence[str], scope: Scope, deadline: Deadline
     ) -> dict[str, bytes]:
         """Map uuids of visible chunks to their packed sentence vectors."""
-        return self._in_worker(lambda until: self._sentences(uuids, scope, until), timeout_s)
+        return self._in_worker(lambda: self._sentences(uuids, scope, deadline), deadline)
 
-    def info(self, timeout_s: float, anew: bool = False) -> IndexInfo:
+    def info(self, deadline: Deadline, anew: bool = False) -> IndexInfo:
         """Return counts and vector spaces, uncached; raise `NotLoaded` without an index."""
-        return self._in_worker(self._describe, timeout_s)
+        return self._in_worker(lambda: self._describe(deadline), deadline)
 
-    def generation(self, namespaces: Sequence[str], timeout_s: float) -> str | None:
+    def generation(self, namespaces: Sequence[str], deadline: Deadline) -> str | None:
         """Return the id of the last `close_load`; raise `NotLoaded` without a file.
 
         None before the first one, and during a load into `namespaces`.
         """
 
-        def read(deadline: float) -> str | None:
+        def read() -> str | None:
             with self._sessions.use(deadline) as db:
                 notes = notes_of(db)
             is_open = any(notes.get(UNFINISHED + name) for name in ("", *namespaces))
             return None if is_open else notes.get("finished")
 
-        return self._in_worker(read, timeout_s)
+        return self._in_worker(read, deadline)
 
-    def warm(self, timeout_s: float = 30.0) -> None:
+    def warm(self) -> None:
         """Open and check the arrays; raise `Unavailable` if they are damaged or missing."""
+        deadline = Deadline.after(WARM_S)
 
-        def open_all(deadline: float) -> None:
+        def open_all() -> None:
             with self._sessions.use(deadline) as db:
                 generation = notes_of(db).get("generation")
             for name in ("dense", "sparse"):
                 if generation is not None:
-                    self._arrays.section(name, generation, deadline - time.monotonic())
+                    self._arrays.section(name, generation, deadline)
 
-        self._in_worker(open_all, timeout_s)
+        self._in_worker(open_all, deadline)
 
     def close(self) -> None:
         """Stop the workers; their connections close too."""
         self._workers.shutdown(cancel_futures=True)
 
-    def _in_worker(self, work: Callable[[float], Answer], timeout_s: float) -> Answer:
-        deadline = time.monotonic() + timeout_s
-        return self._wait(self._workers.submit(work, deadline), deadline)
+    def _in_worker(self, work: Callable[[], Answer], deadline: Deadline) -> Answer:
+        return self._wait(self._workers.submit(work), deadline)
 
-    def _wait(self, future: Future[Answer], deadline: float) -> Answer:
+    def _wait(self, future: Future[Answer], deadline: Deadline) -> Answer:
         try:
-            return future.result(timeout=max(0.0, deadline - time.monotonic()) + GRACE_S)
+            return future.result(timeout=deadline.remaining() + GRACE_S)
         except NotYet as exc:
             future.cancel()
             raise Timeout(f"{self._path} did not answer in the time it was given") from exc
 
     # --- one channel ----------------------------------------------------------------------------
 
-    def _context_of(self, scope: Scope, deadline: float) -> "_SearchContext":
+    def _context_of(self, scope: Scope, deadline: Deadline) -> "_SearchContext":
         with self._sessions.use(deadline) as db:
             ns = known_namespace(db, scope.namespace)
             filled = "SELECT EXISTS (SELECT 1 FROM index_rows WHERE ns = ?)"
@@ -226,7 +228,7 @@ class SqliteIndex:
         token_keys = np.array([ns << 32 | row[0] for row in tokens], dtype=np.int64)
         places = np.searchsorted(keys, token_keys)
         for (_, token), key, place in zip(tokens, token_keys, places, strict=True):
-            if time.monotonic() > context.deadline:
+            if context.deadline.is_over():
                 raise Timeout("the sparse index did not answer in the time it was given")
             if place < len(keys) and keys[place] == key:
                 posting = slice(starts[place], starts[place + 1])
@@ -281,7 +283,7 @@ class SqliteIndex:
     def _section(self, name: str, context: "_SearchContext") -> Section:
         if context.generation is None:
             raise Unavailable(f"no load into {self._path} was ever finished: run it again")
-        return self._arrays.section(name, context.generation, context.deadline - time.monotonic())
+        return self._arrays.section(name, context.generation, context.deadline)
 
     def _rows(self, section: Section, ns: int, context: "_SearchContext") -> Rows | None:
         rows = section.rows(ns)
@@ -330,7 +332,7 @@ class SqliteIndex:
 
     # --- reading --------------------------------------------------------------------------------
 
-    def _read(self, uuids: Sequence[str], scope: Scope, deadline: float) -> Hydrated:
+    def _read(self, uuids: Sequence[str], scope: Scope, deadline: Deadline) -> Hydrated:
         ids = list(dict.fromkeys(uuids))
         joined = "JOIN index_chunks c ON c.id = r.id LEFT JOIN index_vectors v ON v.chunk = r.id"
         rows = self._shown(
@@ -339,11 +341,15 @@ class SqliteIndex:
         chunks = {row["uuid"]: stored_chunk(row) for row in rows}
         return Hydrated(chunks=chunks, missing=tuple(uuid for uuid in ids if uuid not in chunks))
 
-    def _sentences(self, uuids: Sequence[str], scope: Scope, deadline: float) -> dict[str, bytes]:
+    def _sentences(
+        self, uuids: Sequence[str], scope: Scope, deadline: Deadline
+    ) -> dict[str, bytes]:
         read = "r.uuid, p.vectors FROM index_rows r JOIN index_sentences p ON p.chunk = r.id"
         return {row["uuid"]: row["vectors"] for row in self._shown(read, uuids, scope, deadline)}
 
-    def _shown(self, read: str, uuids: Sequence[str], scope: Scope, deadline: float) -> list[Any]:
+    def _shown(
+        self, read: str, uuids: Sequence[str], scope: Scope, deadline: Deadline
+    ) -> list[Any]:
         with self._sessions.use(deadline) as db:
             ns = known_namespace(db, scope.namespace)
             if ns is None:
@@ -356,7 +362,7 @@ class SqliteIndex:
                 {**values, "uuids": uuid_list},
             ).fetchall()
 
-    def _describe(self, deadline: float) -> IndexInfo:
+    def _describe(self, deadline: Deadline) -> IndexInfo:
         with self._sessions.use(deadline) as db:
             notes = notes_of(db)
             names = db.execute(
@@ -400,7 +406,7 @@ class _SearchContext(NamedTuple):
     """`ns`: None for an unknown namespace. `languages`: without English."""
 
     scope: Scope
-    deadline: float
+    deadline: Deadline
     ns: int | None
     filled: bool
     generation: str | None
@@ -427,7 +433,7 @@ def match_expression(words: Sequence[str]) -> str:
     return " OR ".join(f'"{word}"' for word in words)
 
 
-def _cosines(matrix: Floats, vector: bytes, mask: Mask | None, deadline: float) -> Floats:
+def _cosines(matrix: Floats, vector: bytes, mask: Mask | None, deadline: Deadline) -> Floats:
     """Rounded, so that equal vectors score equally in any block; masked rows score -2."""
     query = unpack(vector)
     if len(query) != matrix.shape[1]:
@@ -436,7 +442,7 @@ def _cosines(matrix: Floats, vector: bytes, mask: Mask | None, deadline: float) 
     places = None if mask is None else np.flatnonzero(mask)
     total = len(matrix) if places is None else len(places)
     for start in range(0, total, SCAN_ROWS):
-        if time.monotonic() > deadline:
+        if deadline.is_over():
             raise Timeout("the vectors could not be compared in the time there was")
         if places is None:
             block: Any = slice(start, start + SCAN_ROWS)

@@ -17,6 +17,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import Timeout, Unavailable
 
 Ints = NDArray[np.int64]
@@ -42,15 +43,14 @@ class LoadLock:
         self._path, self._namespace = path, namespace
         self._file: IO[bytes] | None = None
 
-    def acquire(self, timeout_s: float, waiting: Callable[[int], None] | None = None) -> None:
-        """Wait until no other process loads; raise `Timeout` after `timeout_s`.
+    def acquire(self, deadline: Deadline, waiting: Callable[[int], None] | None = None) -> None:
+        """Wait until no other process loads; raise `Timeout` after `deadline`.
 
         `waiting` is called every second with the seconds since its last call.
         """
         if self._file is not None:
             return
         reported_at = time.monotonic()
-        until = reported_at + timeout_s
         folder = arrays_folder(self._path)
         folder.mkdir(parents=True, exist_ok=True)
         file = (folder / f"{self._namespace}.load.lock").open("ab")
@@ -58,7 +58,7 @@ class LoadLock:
             try:
                 fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as taken:
-                if time.monotonic() >= until:
+                if deadline.is_over():
                     file.close()
                     what = f"namespace {self._namespace!r} of {self._path}"
                     raise Timeout(f"another load into {what} does not end") from taken
@@ -123,10 +123,10 @@ class ArrayFiles:
         self._locks: dict[str, threading.Lock] = {}
         self._open: dict[str, tuple[str, Section]] = {}
 
-    def section(self, name: str, generation: str, timeout_s: float) -> Section:
+    def section(self, name: str, generation: str, deadline: Deadline) -> Section:
         """Return a section of a generation; raise `Unavailable` if damaged, or not open in time."""
         lock = self._locks.setdefault(name, threading.Lock())
-        if not lock.acquire(timeout=max(0.0, timeout_s)):
+        if not lock.acquire(timeout=deadline.remaining()):
             raise Unavailable(f"the {name} arrays are still being opened")
         try:
             open_file = self._open.get(name)

@@ -41,6 +41,7 @@ from docstokg.adapters.sqlite.index_schema import (
 )
 from docstokg.adapters.sqlite.session import HOW, Closing, immediate, insert, prepared, translated
 from docstokg.contracts.records import ChunkRecord, DocumentChange, FactRecord, VectorRow
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.text.language_weights import ENGLISH, counts
 from docstokg.domain.vectors import quantise
 from docstokg.domain.visibility import facet, facets
@@ -77,7 +78,7 @@ class SqliteIndexWriter:
         # The lock is per process; a run's threads exclude each other here.
         with self._turn if run else nullcontext():
             lock = self._lock_of(namespace)
-            lock.acquire(wait_s, waiting)
+            lock.acquire(Deadline.after(wait_s), waiting)
             self._held.add(namespace)
             try:
                 yield
@@ -100,7 +101,7 @@ class SqliteIndexWriter:
 
         Waits up to an hour for another process's load, then raises `Timeout`.
         """
-        self._lock_of(namespace).acquire(LOAD_WAIT_S)
+        self._lock_of(namespace).acquire(Deadline.after(LOAD_WAIT_S))
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._path.touch()
         with self._transaction() as db:
@@ -325,7 +326,7 @@ class SqliteIndexWriter:
             return False
         try:
             for section in SECTIONS:
-                ArrayFiles(self._path).section(section, generation, BUSY_S)
+                ArrayFiles(self._path).section(section, generation, Deadline.after(BUSY_S))
         except Unavailable:
             return False
         return True

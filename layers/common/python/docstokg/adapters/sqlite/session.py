@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import DocsToKGError, Misconfigured, NotLoaded, Timeout, Unavailable
 
 HOW = "run `docstokg load SOURCE` or `docstokg demo` first"
@@ -47,20 +48,20 @@ class Sessions:
         self._local = threading.local()
 
     @contextmanager
-    def use(self, deadline: float) -> Iterator[sqlite3.Connection]:
-        """Yield this thread's connection until `deadline` (monotonic seconds).
+    def use(self, deadline: Deadline) -> Iterator[sqlite3.Connection]:
+        """Yield this thread's connection until `deadline`.
 
         Raises `Unavailable` for a missing or unreadable file, `Timeout` for a locked or slow one,
         and errors of `Reading.check`.
         """
-        left = deadline - time.monotonic()
-        if left <= 0:
+        left_ms = int(deadline.remaining() * 1000)
+        if deadline.is_over():
             raise Timeout(f"no time was left to read {self._path}")
         try:
             session = self._session(deadline)
             session.clock.deadline = deadline
             # Lock waits end before the deadline, so that the error arrives in time.
-            session.connection.execute(f"PRAGMA busy_timeout = {max(1, int(left * 950) - 5)}")
+            session.connection.execute(f"PRAGMA busy_timeout = {max(1, int(left_ms * 0.95) - 5)}")
             yield session.connection
         except sqlite3.Error as exc:
             if getattr(exc, "sqlite_errorcode", None) != sqlite3.SQLITE_INTERRUPT:
@@ -71,7 +72,7 @@ class Sessions:
         """Close this thread's connection; the next use opens another."""
         self._local.session = None
 
-    def _session(self, deadline: float) -> "_Session":
+    def _session(self, deadline: Deadline) -> "_Session":
         session: _Session | None = getattr(self._local, "session", None)
         try:
             seen = self._path.stat()
@@ -95,11 +96,11 @@ class Sessions:
 
 
 class _Clock:
-    def __init__(self, deadline: float) -> None:
+    def __init__(self, deadline: Deadline) -> None:
         self.deadline = deadline
 
     def late(self) -> bool:
-        return time.monotonic() > self.deadline
+        return self.deadline.is_over()
 
 
 class Closing(sqlite3.Connection):
@@ -167,7 +168,7 @@ def prepared(path: Path, wait_s: float, tables: str, notes: str, version: str) -
 
 class _Session:
     def __init__(
-        self, path: Path, identity: tuple[int, ...], deadline: float, reading: Reading
+        self, path: Path, identity: tuple[int, ...], deadline: Deadline, reading: Reading
     ) -> None:
         self.identity = identity
         self.floor = 0
@@ -175,7 +176,7 @@ class _Session:
         self.connection = sqlite3.connect(
             f"file:{quote(str(path))}?mode=rw",
             uri=True,
-            timeout=max(0.001, (deadline - time.monotonic()) * 0.95),
+            timeout=max(0.001, deadline.remaining() * 0.95),
             isolation_level=None,
             check_same_thread=False,
             factory=Closing,

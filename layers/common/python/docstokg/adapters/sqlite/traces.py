@@ -7,6 +7,7 @@ from pathlib import Path
 
 from docstokg.adapters.sqlite.session import UPSERT, insert, transaction
 from docstokg.contracts.state import TraceMessage
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.identity import chunk_key
 
 TABLES = """
@@ -45,15 +46,15 @@ class SqliteTraces:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def write(self, messages: Sequence[TraceMessage], timeout_s: float) -> None:
+    def write(self, messages: Sequence[TraceMessage], deadline: Deadline) -> None:
         """Write all messages or none; omit unknown chunks and entities; repeats change nothing."""
-        with self._transaction(timeout_s) as db:
+        with self._transaction(deadline) as db:
             for message in messages:
                 _write(db, message)
 
-    def read(self, request_id: str, timeout_s: float) -> TraceMessage | None:
+    def read(self, request_id: str, deadline: Deadline) -> TraceMessage | None:
         """Return the trace of a request, None if it is unknown."""
-        with self._transaction(timeout_s) as db:
+        with self._transaction(deadline) as db:
             row = db.execute(
                 "SELECT session, hash, namespace, at FROM trace_queries WHERE id = ?", (request_id,)
             ).fetchone()
@@ -79,9 +80,9 @@ class SqliteTraces:
             supported_by=tuple(rank for (rank,) in cited),
         )
 
-    def remove_before(self, epoch_ms: int, timeout_s: float) -> int:
+    def remove_before(self, epoch_ms: int, deadline: Deadline) -> int:
         """Remove queries before this time with their edges; return the number of queries."""
-        with self._transaction(timeout_s) as db:
+        with self._transaction(deadline) as db:
             for edges in EDGES:
                 db.execute(
                     f"DELETE FROM {edges} WHERE query IN "  # noqa: S608 - a name of ours
@@ -90,8 +91,8 @@ class SqliteTraces:
                 )
             return db.execute("DELETE FROM trace_queries WHERE at < ?", (epoch_ms,)).rowcount
 
-    def _transaction(self, timeout_s: float) -> AbstractContextManager[sqlite3.Connection]:
-        return transaction(self._path, TABLES, timeout_s, make=False)
+    def _transaction(self, deadline: Deadline) -> AbstractContextManager[sqlite3.Connection]:
+        return transaction(self._path, TABLES, deadline.remaining(), make=False)
 
 
 def _write(db: sqlite3.Connection, message: TraceMessage) -> None:

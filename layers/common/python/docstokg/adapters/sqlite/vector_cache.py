@@ -11,6 +11,7 @@ from itertools import batched
 from pathlib import Path
 
 from docstokg.adapters.sqlite.session import transaction
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import DocsToKGError, Timeout
 from docstokg.ports import Embedder, Parts, QuestionReader, Spans, SparseEncoder
 
@@ -100,11 +101,10 @@ class _Cached[Inner: Embedder | SparseEncoder]:
         self,
         kind: str,
         items: Sequence[Item],
-        compute: Callable[[list[Item], float | None], Sequence[Value]],
+        compute: Callable[[list[Item], Deadline | None], Sequence[Value]],
         read: Callable[[bytes], Value | None],
-        timeout_s: float | None,
+        deadline: Deadline | None,
     ) -> tuple[Value, ...]:
-        deadline = None if timeout_s is None else time.monotonic() + timeout_s
         before = f"{kind}:{self.model}:"
         keys = [before + _digest(str(item)) for item in items]
         entries = {key: read(value) for key, value in self._cache.get(keys).items()}
@@ -113,7 +113,9 @@ class _Cached[Inner: Embedder | SparseEncoder]:
         # Sorted by length, so that batches need little padding.
         todo = sorted(missing.items(), key=lambda row: (len(str(row[1])), row[0]))
         for part in batched(todo, WRITE_THROUGH):
-            made = compute([item for _, item in part], _left(deadline))
+            if deadline is not None and deadline.is_over():
+                raise Timeout("no time was left to encode")
+            made = compute([item for _, item in part], deadline)
             fresh = {key: value for (key, _), value in zip(part, made, strict=True)}
             self._cache.put({key: _written(value) for key, value in fresh.items()})
             known |= fresh
@@ -141,15 +143,15 @@ class CachedEmbedder(_Cached[Embedder]):
         """Return the wrapped number of components."""
         return self.inner.dimension
 
-    def embed(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
+    def embed(self, texts: Sequence[str], deadline: Deadline | None) -> tuple[bytes, ...]:
         """Return one vector per text, cached if possible; raise `Timeout`."""
-        return self._through("embed", texts, self.inner.embed, self._whole, timeout_s)
+        return self._through("embed", texts, self.inner.embed, self._whole, deadline)
 
-    def embed_questions(self, texts: Sequence[str], timeout_s: float | None) -> tuple[bytes, ...]:
+    def embed_questions(self, texts: Sequence[str], deadline: Deadline | None) -> tuple[bytes, ...]:
         """Embed questions, cached if possible and apart if encoded differently; raise `Timeout`."""
         if not isinstance(self.inner, QuestionReader):
-            return self.embed(texts, timeout_s)
-        return self._through("asked", texts, self.inner.embed_questions, self._whole, timeout_s)
+            return self.embed(texts, deadline)
+        return self._through("asked", texts, self.inner.embed_questions, self._whole, deadline)
 
     def _whole(self, value: bytes) -> bytes | None:
         return value if len(value) == 4 * self.dimension else None
@@ -158,7 +160,7 @@ class CachedEmbedder(_Cached[Embedder]):
         """Return per text its vector and the packed vectors of its spans, cached if possible."""
         size = 4 * self.dimension
 
-        def compute(rows: list[tuple[str, Spans]], _: float | None) -> list[bytes]:
+        def compute(rows: list[tuple[str, Spans]], _: Deadline | None) -> list[bytes]:
             made = self.inner.embed_parts([text for text, _ in rows], [own for _, own in rows])
             return [whole + own for whole, own in made]
 
@@ -170,30 +172,23 @@ class CachedEmbedder(_Cached[Embedder]):
 class CachedSparseEncoder(_Cached[SparseEncoder]):
     """A `SparseEncoder` with a cache."""
 
-    def encode(self, texts: Sequence[str], timeout_s: float | None) -> tuple[dict[str, float], ...]:
+    def encode(
+        self, texts: Sequence[str], deadline: Deadline | None
+    ) -> tuple[dict[str, float], ...]:
         """Return each passage's weights by token, cached if possible; raise `Timeout`."""
-        return self._through("sparse", texts, self.inner.encode, _weights, timeout_s)
+        return self._through("sparse", texts, self.inner.encode, _weights, deadline)
 
-    def encode_query(self, text: str, timeout_s: float | None) -> dict[str, float]:
+    def encode_query(self, text: str, deadline: Deadline | None) -> dict[str, float]:
         """Return a question's weights by token, cached apart from passages; raise `Timeout`."""
 
-        def compute(texts: list[str], left_s: float | None) -> list[dict[str, float]]:
-            return [self.inner.encode_query(texts[0], left_s)]
+        def compute(texts: list[str], deadline: Deadline | None) -> list[dict[str, float]]:
+            return [self.inner.encode_query(texts[0], deadline)]
 
-        return self._through("sparse-query", [text], compute, _weights, timeout_s)[0]
+        return self._through("sparse-query", [text], compute, _weights, deadline)[0]
 
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _left(deadline: float | None) -> float | None:
-    if deadline is None:
-        return None
-    left = deadline - time.monotonic()
-    if left <= 0:
-        raise Timeout("no time was left to encode")
-    return left
 
 
 def _written(value: object) -> bytes:

@@ -9,6 +9,7 @@ from itertools import batched
 from typing import NamedTuple
 
 from docstokg.contracts.completion import Completion
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.graph import extraction
 from docstokg.errors import (
     DocsToKGError,
@@ -183,7 +184,7 @@ class _Asking:
                     model=self._chosen.model,
                     temperature=0.0,
                     max_tokens=extraction.MAX_TOKENS,
-                    timeout_s=self._chosen.timeout_s,
+                    deadline=Deadline.after(self._chosen.timeout_s),
                     schema=extraction.SCHEMA,
                 )
             except QuotaExceeded:

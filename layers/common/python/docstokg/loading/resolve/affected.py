@@ -6,6 +6,7 @@ from itertools import batched, chain
 from typing import NamedTuple
 
 from docstokg.contracts.records import StoredChunk
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.graph.same_names import SAME_AS
 from docstokg.domain.identity import chunk_uuid, entity_id, is_own_id
 from docstokg.errors import Unavailable
@@ -73,7 +74,9 @@ def _chunks(context: Context, uuids: Sequence[str]) -> Iterator[tuple[StoredChun
     if not uuids:
         return
     marks = context.stores.index_writer.fingerprints(context.namespace, uuids)
-    chunks = context.stores.search_index.get(list(marks), context.scope, READ_S).chunks
+    chunks = context.stores.search_index.get(
+        list(marks), context.scope, Deadline.after(READ_S)
+    ).chunks
     for uuid, chunk in sorted(chunks.items()):
         yield chunk, not is_linked_here(marks[uuid])
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from itertools import batched
 
 from docstokg.contracts.records import CALLED, EntityRecord, FactRecord
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.identity import REDIRECT_DEPTH
 from docstokg.loading.context import READ_S, ROW_BATCH, Context
 from docstokg.loading.names.naming import Aliases, Entry, NamedEntity, Names, desired_entities
@@ -62,7 +63,7 @@ class EntityResolver:
             labels[identity] = name or identity
         if missing:
             graph = self.context.stores.knowledge_graph
-            stored = graph.names(missing, self.context.scope, READ_S)
+            stored = graph.names(missing, self.context.scope, Deadline.after(READ_S))
             labels.update((identity, names[0]) for identity, names in stored.items() if names)
         return labels
 
@@ -142,6 +143,9 @@ def _current(context: Context, entity: RawEntity) -> str:
 def stored_names(context: Context, identities: Sequence[str]) -> Iterator[NamedEntity]:
     """Yield stored name, type and synonyms of entities; unknown ones are skipped."""
     graph, scope = context.stores.knowledge_graph, context.scope
-    kinds = {entity.id: entity.type for entity in graph.entities(identities, scope, READ_S)}
-    for identity, names in graph.names(identities, scope, READ_S).items():
+    kinds = {
+        entity.id: entity.type
+        for entity in graph.entities(identities, scope, Deadline.after(READ_S))
+    }
+    for identity, names in graph.names(identities, scope, Deadline.after(READ_S)).items():
         yield NamedEntity(identity, names[0], kinds.get(identity), set(names[1:]))

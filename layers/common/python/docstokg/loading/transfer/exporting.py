@@ -14,6 +14,7 @@ from typing import Any
 
 from docstokg.contracts import Json
 from docstokg.contracts.records import CALLED, ChunkRecord, MentionRecord
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.identity import is_own_id
 from docstokg.errors import LoadError
 from docstokg.loading.context import READ_S, Stores
@@ -32,7 +33,7 @@ def export(stores: Stores, namespace: str, target: Path) -> dict[str, int]:
 
     Raises `LoadError` if it is empty, or if a load into it did not finish.
     """
-    info = stores.search_index.info(READ_S)
+    info = stores.search_index.info(Deadline.after(READ_S))
     if info.open_run(namespace):
         raise LoadError("a load into this namespace did not finish: load again before exporting")
     model, dimension = info.space_of(namespace)

@@ -5,6 +5,7 @@ from functools import partial
 from itertools import batched
 
 from docstokg.contracts.records import ChunkRecord, VectorRow
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import LoadError
 from docstokg.loading.context import CHUNK_BATCH, Progress, Stores
 from docstokg.loading.read.records import possible_fingerprints
@@ -19,7 +20,7 @@ def reembed(stores: Stores, namespace: str, dense: Embedder, progress: Progress)
     Raises `LoadError` if it is empty, or if a load did not finish.
     """
     with exclusive_load(stores.index_writer, namespace, progress):
-        info = stores.search_index.info(60.0, anew=True)
+        info = stores.search_index.info(Deadline.after(60.0), anew=True)
         if info.open_run(namespace) or namespace not in info.namespaces:
             raise LoadError(f"namespace {namespace!r} is empty, or a load did not finish")
         before = info.model_of(namespace) or ""

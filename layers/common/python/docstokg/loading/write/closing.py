@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import batched
 
 from docstokg.contracts.records import StoredChunk
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.graph.linking import Linker
 from docstokg.domain.identity import chunk_uuid
 from docstokg.domain.text.names import heading_name, title_names
@@ -51,7 +52,9 @@ def relink(linking: Linking, after: str) -> Iterator[str]:
         for batch in batched(others, ROW_BATCH):
             marks = context.stores.index_writer.fingerprints(context.namespace, batch)
             linkable = [uuid for uuid in batch if uuid in marks and is_linked_here(marks[uuid])]
-            chunks = context.stores.search_index.get(linkable, context.scope, READ_S).chunks
+            chunks = context.stores.search_index.get(
+                linkable, context.scope, Deadline.after(READ_S)
+            ).chunks
             concerned = {
                 uuid: chunk
                 for uuid, chunk in sorted(chunks.items())

@@ -5,6 +5,7 @@ from itertools import batched, islice
 from typing import Any
 
 from docstokg.contracts.records import CALLED, FactRecord, RelationRecord, StoredChunk
+from docstokg.domain.deadline import Deadline
 from docstokg.domain.graph.same_names import SAME_AS, are_distinct, same_names
 from docstokg.domain.identity import chunk_uuid
 from docstokg.domain.text.sentences import sentence_spans
@@ -148,7 +149,9 @@ def _stating_place(context: Context, edge: RawRelation, removed: Removed) -> Pla
     candidates = [(chunk.id, chunk.text) for part in parts for chunk in part]
     if not candidates and doc_id not in removed:
         uuids = context.stores.index_writer.doc_uuids(context.namespace, doc_id)
-        stored = context.stores.search_index.get(uuids, context.scope, READ_S).chunks
+        stored = context.stores.search_index.get(
+            uuids, context.scope, Deadline.after(READ_S)
+        ).chunks
         candidates = sorted((chunk.chunk_id, chunk.text) for chunk in stored.values())
     if not candidates:
         raise Rejected(f"document {doc_id!r} has no loaded chunk")
@@ -164,7 +167,9 @@ def _place(context: Context, chunk_id: str, removed: Removed) -> Place:
     staged = context.staging.chunk(chunk_id)
     if staged is not None:
         return uuid, staged
-    stored = context.stores.search_index.get([uuid], context.scope, READ_S).chunks.get(uuid)
+    stored = context.stores.search_index.get(
+        [uuid], context.scope, Deadline.after(READ_S)
+    ).chunks.get(uuid)
     if stored is None or stored.doc_id in removed:
         raise Rejected(f"evidence: chunk {chunk_id!r} is not loaded")
     return uuid, stored
