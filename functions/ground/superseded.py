@@ -57,23 +57,29 @@ def amendments(
 def editions(query: str, blocks: Sequence[Block], chunks: Sequence[StoredChunk]) -> list[Block]:
     """Set `edition` in the blocks of a series' newest document, `newest` in those of the others.
 
-    Unchanged if the question names a year or a version.
+    If the question names an edition, that one takes the place of the newest, without `edition`; if
+    it names a year or version of no member, the series is unchanged.
     """
-    if supersedes.names_edition(query):
-        return list(blocks)
     sources = {chunk.uuid: chunk for chunk in chunks}
     documents = {block.uuid: sources[block.uuid].doc_id for block in blocks}
     titles = {sources[uuid].doc_id: sources[uuid].title for uuid in documents}
     headings: dict[str, set[str]] = {}
     for uuid, doc_id in documents.items():
         headings.setdefault(doc_id, set()).add(sources[uuid].section or "")
+    is_named = supersedes.names_edition(query)
     updates: dict[str, dict[str, object]] = {}
     for members in supersedes.series(titles, headings):
-        newest, label = members[0]
-        rank = next(block.rank for block in blocks if documents[block.uuid] == newest)
-        others = ", ".join(dict.fromkeys(edition for _, edition in members[1:]))
+        named = [one for one in members if one[1].casefold() in query.casefold()]
+        if is_named and len(named) != 1:
+            continue
+        chosen, label = (named or members)[0]
+        rank = next(block.rank for block in blocks if documents[block.uuid] == chosen)
+        others = ", ".join(
+            dict.fromkeys(edition for doc_id, edition in members if doc_id != chosen)
+        )
+        text = f"newest of {len(members)}: {label}; also {others}"
         updates |= {doc_id: {"newest": rank} for doc_id, _ in members}
-        updates[newest] = {"edition": f"newest of {len(members)}: {label}; also {others}"}
+        updates[chosen] = {"edition": "" if named else text}
     return [block.model_copy(update=updates.get(documents[block.uuid], {})) for block in blocks]
 
 
