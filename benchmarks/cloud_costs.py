@@ -16,7 +16,24 @@ from typing import Any
 
 from infra.prune import KEPT_MACHINES
 from infra.settings import ENVIRONMENTS, Environment, Index, environment
-from infra.sizing import FULL, MEMORY_GIB, fits, gib_per_node, layout, questions_per_second
+from infra.sizing import (
+    ANSWER,
+    FREE_SHARE,
+    GRAPH_GB_USD,
+    MEMORY_GIB,
+    MODEL_S,
+    READS_STORES,
+    SEARCH,
+    STORE_S,
+    disk_gib,
+    fits,
+    gib_per_node,
+    graph_gb,
+    layout,
+    limits,
+    questions_per_second,
+    slower,
+)
 from infra.specs import FUNCTIONS, ROOT
 
 MEASURED = ROOT / "benchmarks" / "bundles.json"
@@ -24,8 +41,6 @@ UPLOADS = ROOT / "benchmarks" / "uploads.json"
 MILLION = 1_000_000
 GIGA = 1e9
 MEMORY = {spec.name: spec.memory_mb for spec in FUNCTIONS}
-SEARCH = ("validate", "retrieve", "expand", "ground", "respond")
-ANSWER = ("validate", "retrieve", "expand", "ground", "synthesize", "respond")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +117,9 @@ class Assumed:
     """Of events that find no sandbox: they pay for its INIT, or with SnapStart for the restore."""
     hop_ms: float = 20.0
     """State machine's own time for each task, which Express bills and no emulation has."""
-    store_ms: float = 20.0
+    store_ms: float = STORE_S * 1000
     """Network and store time a step that reads a store waits for; here stores are files."""
-    model_s: float = 2.0
+    model_s: float = MODEL_S
     """A remote model's answer; the function waits for it and is billed for it."""
     tokens_in: int = 1_500
     tokens_out: int = 150
@@ -121,7 +136,6 @@ class Assumed:
     """Of requests with a `cache_key`: one read, and one write of 8 KB when it was new."""
 
 
-READS_STORES = ("retrieve", "expand", "ground", "respond", "traverse", "check", "record")
 TASK_EVENTS, CHOICE_EVENTS, OTHER_EVENTS, CHOICES = 5, 2, 2, 6
 
 
@@ -262,9 +276,14 @@ def index_usd(index: Index) -> dict[str, float]:
     return {"index, nodes": nodes * MONTH_H, "index, disks": disks}
 
 
-SIZES = ((100_000, 10), (500_000, 50), (1_000_000, 50), (10_000_000, 10))
+SIZES = (
+    *((100_000, 10), (500_000, 50), (1_000_000, 50)),
+    *((10_000_000, 10), (100_000_000, 1)),
+)
 """Chunks and questions per second of the sizing table."""
-MOST_NODES = 60
+RATES = (10, 100, 1_000)
+"""Questions per second for which the table of limits names what ends first."""
+MOST_NODES = 200
 
 
 def cheapest(chunks: int, rate: int) -> Index:
@@ -276,24 +295,37 @@ def cheapest(chunks: int, rate: int) -> Index:
                 environment("prod").index, instance_type=kind, data_nodes=nodes, chunks=chunks
             )
             if fits(index, rate):
-                volume = 10 * math.ceil(gib_per_node(index) / FULL / 10)
-                domains.append(replace(index, volume_gib=volume))
+                domains.append(replace(index, volume_gib=disk_gib(gib_per_node(index))))
     return min(domains, key=lambda index: sum(index_usd(index).values()))
 
 
 def sizing_table() -> str:
-    """Return the cheapest domain of each of SIZES as Markdown."""
-    rows = ["| chunks | questions/s | limit | data nodes | shards, copies | GiB each | USD/month |"]
-    rows.append("|---" * 7 + "|")
+    """Return the cheapest domain of each of SIZES, with its graph, as Markdown."""
+    titles = (
+        *("chunks", "questions/s", "limit", "data nodes", "shards, copies"),
+        *("data, disk, alarm GiB", "slower", "index USD", "graph GB, USD"),
+    )
+    rows = [f"| {' | '.join(titles)} |", "|---" * len(titles) + "|"]
     for chunks, rate in SIZES:
         index = cheapest(chunks, rate)
         shards, replicas = layout(index.data_nodes, index.zones, chunks)
+        alarm = index.volume_gib * FREE_SHARE
         rows.append(
-            f"| {chunks:,} | {rate} | {questions_per_second(index):.0f} | "
+            f"| {chunks:,} | {rate} | {questions_per_second(index):.3g} | "
             f"{index.data_nodes} {index.instance_type.removesuffix('.search')} | "
-            f"{shards}, {replicas + 1} | {index.volume_gib} | "
-            f"{sum(index_usd(index).values()):,.0f} |"
+            f"{shards}, {replicas + 1} | {gib_per_node(index):.1f}, {index.volume_gib}, "
+            f"{alarm:g} | {slower(chunks):.1f} | {sum(index_usd(index).values()):,.0f} | "
+            f"{graph_gb(chunks):,}, {graph_gb(chunks) * GRAPH_GB_USD:,} |"
         )
+    return "\n".join(rows) + "\n"
+
+
+def limits_table() -> str:
+    """Return what ends first in `prod` for each of RATES, as Markdown."""
+    rows = ["| questions/s | what ends first, at questions/s |", "|---|---|"]
+    for rate in RATES:
+        over = [f"`{name}` {most:.0f}" for most, name in limits(environment("prod")) if most < rate]
+        rows.append(f"| {rate:,} | {', '.join(over) or 'nothing'} |")
     return "\n".join(rows) + "\n"
 
 
@@ -383,7 +415,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.add_argument(option, type=type(default), default=default)
     options = vars(parser.parse_args(arguments))
     if options.pop("sizes"):
-        sys.stdout.write(sizing_table())
+        sys.stdout.write(f"{sizing_table()}\n{limits_table()}")
         return
     report = json.loads(options.pop("bundles").read_text(encoding="utf-8"))
     counts = {}

@@ -217,12 +217,14 @@ class Api(Construct):
         if route.name == "stream":  # templates cannot stream replies, so it parses the request
             return apigateway.LambdaIntegration(
                 self._functions[route.function].live,
+                allow_test_invoke=False,
                 timeout=cdk.Duration.seconds(INTEGRATION_TIMEOUT_S),
                 response_transfer_mode=apigateway.ResponseTransferMode.STREAM,
             )
         return apigateway.LambdaIntegration(
             self._functions[route.function].live,
             proxy=False,
+            allow_test_invoke=False,  # else each method has two permissions, of 500 resources
             **_asking(
                 route,
                 templates.request_function(route.name, caller, route.parameters, route.body_bytes),
@@ -279,7 +281,9 @@ class Api(Construct):
 
     def _page(self, function: Function) -> None:
         # Files need no templates: event and reply pass unchanged.
-        files = apigateway.LambdaIntegration(function.live, proxy=True, allow_test_invoke=False)
+        files = apigateway.LambdaIntegration(
+            function.live, proxy=True, allow_test_invoke=False, scope_permission_to_method=False
+        )
         for path in PATHS:
             resource = self.api.root.resource_for_path(path)
             method = resource.add_method(

@@ -16,7 +16,7 @@ from cdk_nag import AwsSolutionsChecks, ServerlessChecks
 
 from infra.data_stack import DataStack
 from infra.package import unbuilt
-from infra.readiness import cautions, obstacles
+from infra.readiness import cautions, contradictions, obstacles
 from infra.settings import ENVIRONMENTS, Environment, environment
 from infra.specs import ROOT
 from infra.stack import RunStack
@@ -112,14 +112,16 @@ def main(
 ) -> None:
     """Write the templates of each environment to a folder of its name in OUT.
 
-    SOURCES: ignore built bundles. Problems are warnings, but exit code 1 for the CDK command line,
-    which passes `-c env=NAME`.
+    SOURCES: ignore built bundles. Contradictions end with exit code 1; other problems, as example
+    values, are warnings, but not for the CDK command line, which passes `-c env=NAME`.
     """
     if CLI in os.environ:
         _for_cli()
         return
     for name in environments or ["dev"]:
         target = environment(name)
+        if refused := contradictions(target):
+            raise SystemExit("\n".join(f"{name}: {problem}" for problem in refused))
         for problem in missing(target, sources=sources) + cautions(target):
             sys.stderr.write(f"warning: {name}: {problem}\n")
         bundles = None if sources or unbuilt("aarch64") else BUNDLES

@@ -11,8 +11,8 @@ from aws_cdk import aws_sqs as sqs
 from infra.data_stack import DataStack
 from infra.firewall import RATE
 from infra.observability import FIVE_MINUTES, Observability
+from infra.sizing import FREE_SHARE
 
-FREE_SHARE = 0.25
 UNDER = ("Storage", "Nodes", "Managers")
 STALE_S = 900
 THROTTLED = 20

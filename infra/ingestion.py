@@ -24,6 +24,11 @@ LATE_H = 6
 WATCH_LOADS = {"job": "watch_loads"}
 SAVE = {"job": "snapshot"}
 FOLLOW = ["states:DescribeExecution", "states:StopExecution"]
+KEPT_BACK = (
+    "A load kept documents that were deleted below sources/, as they are over a fifth of their "
+    'namespace. To remove them: make index-job JOB="agree RUN"; RUN is the name of the last '
+    "execution of the loading machine: docs/operations.md, deleted documents."
+)
 CHILDREN = (
     "A map's children are executions of this very machine under names that Step Functions makes."
 )
@@ -40,9 +45,9 @@ class Ingestion(Construct):
         definition = json.loads(ASL.read_text("utf-8"))
         # Each shard has two tasks at once: encoding and names.
         for state, tasks in (("Read", 1), ("Compute", 2)):
-            most = definition["States"][state]["MaxConcurrency"]
-            own = max(1, stack.target.loading // stack.target.loads // tasks)
-            definition["States"][state]["MaxConcurrency"] = min(most, own)
+            limit = definition["States"][state]["MaxConcurrency"]
+            share = max(1, stack.target.loading // stack.target.loads // tasks)
+            definition["States"][state]["MaxConcurrency"] = min(limit, share)
         log = log_group(self, "Logs", stack, f"/aws/vendedlogs/states/{name}")
         standard = stepfunctions.StateMachineType.STANDARD
         self.machine, self.version = state_machine(self, name, definition, used, log, standard)
@@ -66,33 +71,48 @@ class Ingestion(Construct):
         allow(function.role, FOLLOW, self._runs, stars=RUNS_OF)
 
     def watch(self, observability: Observability, documents: Function) -> None:
-        """Add alarms for failed and for overlong loads."""
+        """Add alarms for failed and overlong loads, and for deletions that need agreement."""
         machine = self.machine
-        ended = {
+        endings = {
             "failed": machine.metric_failed(),
             "timed_out": machine.metric_timed_out(),
             "aborted": machine.metric_aborted(),
         }
-        failures = cloudwatch.MathExpression(expression=" + ".join(ended), using_metrics=ended)
-        say = "A load failed: docs/operations.md; run it again under the same name."
-        observability.alarm("IngestFailed", failures, 0, 1, say)
+        failures = cloudwatch.MathExpression(expression=" + ".join(endings), using_metrics=endings)
+        description = "A load failed: docs/operations.md; run it again under the same name."
+        observability.alarm("IngestFailed", failures, 0, 1, description)
+        given_up = observability.service("ingest_given_up_total")
+        description = (
+            "A load of changed sources/ failed four times; it is tried again after a change."
+        )
+        observability.alarm("SourcesFailed", given_up, 0, 1, description)
+        kept_back = observability.service("ingest_kept_back_total")
+        observability.alarm("KeptBack", kept_back, 0, 1, KEPT_BACK)
         longest = observability.service(RUNNING, "Maximum")
-        say = f"A load has been running for more than {LATE_H} hours."
-        observability.alarm("IngestLate", longest, LATE_H * 3600, 1, say)
-        said = "Measure how long the oldest load has been running; `ingest-late` hears"
-        self.every("rate(5 minutes)", "Watch", documents, WATCH_LOADS, said)
+        description = f"A load has been running for more than {LATE_H} hours."
+        observability.alarm("IngestLate", longest, LATE_H * 3600, 1, description)
+        description = "Measure how long the oldest load has been running; `ingest-late` hears"
+        self.every("rate(5 minutes)", "Watch", documents, WATCH_LOADS, description)
 
     def save(self, observability: Observability, close: Function, data: SearchData) -> None:
-        """Save the index daily, tried every hour; alarm after two days without."""
+        """Save the index daily, tried every hour; alarm for a failed one and two days without."""
         data.grant_snapshots(close.role)
-        said = "Begin the day's snapshot unless it is there or a load is open"
-        self.every("rate(1 hour)", "Save", close, SAVE, said)
+        description = "Begin the day's snapshot unless it is there or a load is open"
+        self.every("rate(1 hour)", "Save", close, SAVE, description)
         age = observability.service("index_snapshot_age_days", "Maximum", minutes=60)
-        say = "The index was not saved for two days: docs/operations.md, backup."
-        observability.alarm("Unsaved", age, 1, 3, say, silence="bad")
+        description = "The index was not saved for two days: docs/operations.md, backup."
+        observability.alarm("Unsaved", age, 1, 3, description, silence="bad")
+        due = observability.service("index_resize_due", "Maximum", minutes=60)
+        description = "Shards or replicas are not as configured: make index-job JOB=resize."
+        observability.alarm("ResizeDue", due, 0, 2, description)
+        failed = observability.service("index_snapshots_failed", "Maximum", minutes=60)
+        description = (
+            "A daily snapshot did not end whole, and is taken again: docs/operations.md, backup."
+        )
+        observability.alarm("SnapshotFailed", failed, 0, 1, description)
 
     def every(
-        self, when: str, name: str, function: Function, event: dict[str, str], said: str
+        self, when: str, name: str, function: Function, event: dict[str, str], description: str
     ) -> None:
         """Call a function with `event` by the schedule expression `when`.
 
@@ -101,7 +121,7 @@ class Ingestion(Construct):
         scheduler.Schedule(
             self,
             name,
-            description=said,
+            description=description,
             schedule=scheduler.ScheduleExpression.expression(when),
             target=targets.LambdaInvoke(
                 function.live,

@@ -16,6 +16,7 @@ from docstokg.domain import time_budget
 from infra.api import Api
 from infra.base import Stack
 from infra.functions import METRICS_NAMESPACE, Function
+from infra.specs import MOST_DEGRADED
 from infra.workflow import Workflow
 
 FIVE_MINUTES = cdk.Duration.minutes(5)  # the default period of CDK's metrics
@@ -146,8 +147,8 @@ class Observability(Construct):
     def _edge_alarms(self) -> None:
         api, machine = self._api.api, self._workflow.machine
         errors = api.metric_server_error(period=ONE_MINUTE, statistic="Sum")
-        pattern = '{ $.type = "PassStateEntered" && $.details.name = "Crashed" }'
-        crashed = self.logged("Crashed", self._workflow.logs, pattern)
+        crashed = self._ended("Crashed", ONE_MINUTE)
+        self._refused = self._ended("Refused", FIVE_MINUTES, state="Throttled")
         for construct_id, metric, threshold, periods, say in (
             ("Api5xx", share(errors, api.metric_count(period=ONE_MINUTE)), 1, 2,
              "More than 1 % of answers are 5xx."),
@@ -163,6 +164,10 @@ class Observability(Construct):
              "State transitions are throttled: raise the account's quota."),
         ):  # fmt: skip
             self.alarm(construct_id, metric, threshold, periods, say)
+
+    def _ended(self, name: str, period: cdk.Duration, state: str = "") -> cloudwatch.Metric:
+        pattern = f'{{ $.type = "PassStateEntered" && $.details.name = "{state or name}" }}'
+        return self.logged(name, self._workflow.logs, pattern, period)
 
     def _function_alarms(self, name: str, function: cdk.aws_lambda.Function) -> None:
         errors = function.metric_errors()
@@ -184,7 +189,8 @@ class Observability(Construct):
         )
         doubted = share(of("rag_doubted_answers_total"), of("rag_requests_total"))
         for construct_id, metric, threshold, periods, say in (
-            ("Degraded", degraded, 5, 2, "More than 5 % of answers are degraded; see the reasons."),
+            ("Degraded", degraded, MOST_DEGRADED, 2,
+             f"More than {MOST_DEGRADED} % of answers are degraded; see the reasons."),
             ("Doubted", doubted, 20, 2, "Over a fifth of answers are not carried by sources."),
             ("CircuitOpen", of("circuit_open_total"), 0, 1,
              "A dependency failed repeatedly and is not called for now."),
@@ -220,7 +226,7 @@ class Observability(Construct):
         by_reason = [of("rag_degraded_requests_total", reason=reason) for reason in REASONS]
         graphs = {
             "Requests and outcomes": [
-                of("rag_requests_total"), of("rag_refused_requests_total"),
+                of("rag_requests_total"), of("rag_refused_requests_total"), self._refused,
                 of("rag_cache_hits_total", hit="true"), api.metric_client_error(),
                 api.metric_server_error(), machine.metric_failed(),
                 machine.metric_timed_out(),

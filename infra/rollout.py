@@ -1,19 +1,23 @@
 """Deploy and test an environment: `make rollout ENV=prod`."""
 
+import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import typer
 
 from infra.promote import Weights, machine_arn
 from infra.settings import environment
+from infra.specs import PACKAGED
 
 DEPLOY = ("npx", "aws-cdk@2.1148.1", "deploy", "--all", "--require-approval", "never")
 LOOK_EVERY_S = 5.0
+LIVE = "live"
 
 
 def traffic(name: str, states: Any) -> tuple[str, Weights]:
@@ -33,56 +37,107 @@ def share_of_new(before: Weights, now: Weights) -> int:
     return sum(route["weight"] for route in now if route["stateMachineVersionArn"] not in old)
 
 
-def rollout(
-    name: str, deploy: Sequence[str], smoke: Sequence[str], states: Any, cloudformation: Any
-) -> None:
-    """Run `deploy`, and `smoke` while traffic shifts or, if it does not, afterwards.
-
-    `smoke` gets `--share`, the new version's per cent of the traffic. Raises `SystemExit` if one
-    of them fails; after a failing smoke test the routes are those before the deploy.
-    """
-    alias, before = traffic(name, states)
-    tested = failed = False
-    with subprocess.Popen(deploy) as deploying:  # noqa: S603 - a command of this repository
-        while deploying.poll() is None:
-            share = share_of_new(before, traffic(name, states)[1]) if before else 0
-            if 0 < share < 100 and not tested:
-                tested = True
-                if failed := _fails(smoke, share):
-                    _go_back(alias, before, states)
-                    # The deploy may have ended meanwhile.
-                    with suppress(cloudformation.exceptions.ClientError):
-                        cloudformation.cancel_update_stack(StackName=f"docstokg-{name}")
-            time.sleep(LOOK_EVERY_S)
-    if not failed and deploying.returncode:
-        raise SystemExit(f"the deploy of {name} failed")
-    if not tested:
-        failed = _fails(smoke, 100)
-    if failed:
-        if before and traffic(name, states)[1] != before:
-            _go_back(alias, before, states)
-        raise SystemExit(f"the smoke test of {name} failed: traffic is as before, if it had any")
+def live_versions(name: str, functions: Any) -> dict[str, str]:
+    """Return the version behind the alias `live` of each function of an environment, by name."""
+    versions = {}
+    for spec in PACKAGED:
+        function = f"docstokg-{name}-{spec.name}"
+        with suppress(functions.exceptions.ResourceNotFoundException):
+            alias = functions.get_alias(FunctionName=function, Name=LIVE)
+            versions[function] = str(alias["FunctionVersion"])
+    return versions
 
 
-def _fails(smoke: Sequence[str], share: int) -> bool:
-    return subprocess.call([*smoke, "--share", str(share)]) != 0  # noqa: S603 - see above
+def stack_url(name: str, cloudformation: Any) -> str:
+    """Return the output `Url` of an environment's second stack; "" without the stack."""
+    try:
+        (stack,) = cloudformation.describe_stacks(StackName=f"docstokg-{name}")["Stacks"]
+    except cloudformation.exceptions.ClientError:
+        return ""
+    outputs = {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", ())}
+    return str(outputs.get("Url", ""))
 
 
-def _go_back(alias: str, before: Weights, states: Any) -> None:
-    states.update_state_machine_alias(stateMachineAliasArn=alias, routingConfiguration=before)
+@dataclass(frozen=True, slots=True)
+class Release:
+    """The clients of one environment, for its release."""
+
+    name: str
+    states: Any
+    cloudformation: Any
+    functions: Any
+
+    def rollout(self, deploy: Sequence[str], smoke: Callable[[int], bool]) -> None:
+        """Run `deploy`, and `smoke` while traffic shifts or, if it does not, afterwards.
+
+        `smoke` is given the new version's per cent of the traffic, and returns whether it passed.
+        Raises `SystemExit` if one of them fails; after a failing smoke test questions and single
+        routes go to the versions before the deploy.
+        """
+        name, states = self.name, self.states
+        alias, before = traffic(name, states)
+        versions = live_versions(name, self.functions)
+        tested = failed = cancelled = False
+        with subprocess.Popen(deploy) as deploying:  # noqa: S603 - a command of this repository
+            while deploying.poll() is None:
+                share = share_of_new(before, traffic(name, states)[1]) if before else 0
+                if 0 < share < 100 and not tested:
+                    tested = True
+                    if failed := not smoke(share):
+                        self._go_back(alias, before, versions)
+                        # The deploy may have ended meanwhile.
+                        with suppress(self.cloudformation.exceptions.ClientError):
+                            self.cloudformation.cancel_update_stack(StackName=f"docstokg-{name}")
+                            cancelled = True
+                time.sleep(LOOK_EVERY_S)
+        if not failed and deploying.returncode:
+            raise SystemExit(f"the deploy of {name} failed")
+        if not tested:
+            failed = not smoke(100)
+        if failed:
+            self._go_back(alias, before, versions)
+            raise SystemExit(f"the smoke test of {name} failed: {_outcome(before, cancelled)}")
+
+    def _go_back(self, alias: str, before: Weights, versions: Mapping[str, str]) -> None:
+        if before and traffic(self.name, self.states)[1] != before:
+            self.states.update_state_machine_alias(
+                stateMachineAliasArn=alias, routingConfiguration=before
+            )
+        newer = live_versions(self.name, self.functions)
+        for function in sorted(name for name in versions if newer.get(name) != versions[name]):
+            self.functions.update_alias(
+                FunctionName=function, Name=LIVE, FunctionVersion=versions[function]
+            )
+
+
+def _outcome(before: Weights, cancelled: bool) -> str:
+    if not before:
+        return "there is no version before to go back to"
+    if cancelled:
+        return "traffic is as before, and CloudFormation takes the rest of the update back"
+    return (
+        "questions and single routes are as before; loads, gateway, flags and alarms are new "
+        "until the earlier commit is deployed"
+    )
 
 
 def main(name: str) -> None:
     """Deploy an environment, and go back if the smoke test fails (SystemExit).
 
-    The variable URL has the output `Url`; SMOKE_* are those of `make smoke`.
+    The variable URL, by default the output `Url`, and SMOKE_* are those of `make smoke`.
     """
     import boto3
 
     session = boto3.session.Session(region_name=environment(name).region)
-    states, cloudformation = session.client("stepfunctions"), session.client("cloudformation")
-    smoke = [sys.executable, "-m", "infra.smoke", "--env", name]
-    rollout(name, [*DEPLOY, "-c", f"env={name}"], smoke, states, cloudformation)
+    clients = [session.client(service) for service in ("stepfunctions", "cloudformation", "lambda")]
+    release = Release(name, *clients)
+
+    def smoke(share: int) -> bool:
+        url = os.environ.get("URL") or stack_url(name, release.cloudformation)
+        command = [sys.executable, "-m", "infra.smoke", "--env", name, "--url", url]
+        return subprocess.call([*command, "--share", str(share)]) == 0  # noqa: S603 - see above
+
+    release.rollout([*DEPLOY, "-c", f"env={name}"], smoke)
 
 
 if __name__ == "__main__":

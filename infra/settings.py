@@ -6,29 +6,31 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from docstokg.contracts.request import EmbedderName, Namespace
 from docstokg.errors import Misconfigured
 from docstokg.settings import MODELS, Settings
 from docstokg_functions.page.page import SignIn
+from infra.schedules import schedule
 from infra.specs import ROOT
 
 type Auth = Literal["jwt", "iam"]
 type IndexKind = Literal["existing", "managed"]
-type When = Annotated[str, Field(pattern=r"^(rate|cron)\(.+\)$")]
+type When = Annotated[str, AfterValidator(schedule)]
 type NodeType = Annotated[
     str, Field(pattern=r"^\w+\.(nano|micro|small|medium|large|\d*xlarge)\.search$")
 ]
 type Rollout = Literal["ALL_AT_ONCE", "CANARY", "LINEAR"]
+type Positive = Annotated[int, Field(ge=1)]
 
 # A misspelt setting is refused.
 STRICT = ConfigDict(extra="forbid")
-# Prefix list of S3 in eu-central-1.
-S3_LIST = "pl-6ea54007"
+# Prefix list of S3 in that region.
+S3_LIST, S3_LIST_REGION = "pl-6ea54007", "eu-central-1"
 
 
 @dataclass(frozen=True, slots=True, config=STRICT)
@@ -43,12 +45,12 @@ class Index:
     endpoint: str = ""
     arn: str = ""
     instance_type: NodeType = "t3.small.search"
-    data_nodes: int = 1
+    data_nodes: Annotated[int, Field(ge=1, le=200)] = 1
     manager_type: NodeType = "m7g.medium.search"
-    managers: int = 0
-    zones: int = 1
-    volume_gib: int = 10
-    chunks: int = 20_000
+    managers: Literal[0, 3, 5] = 0
+    zones: Literal[1, 2, 3] = 1
+    volume_gib: Annotated[int, Field(ge=10, le=24_576)] = 10
+    chunks: Positive = 20_000
 
 
 @dataclass(frozen=True, slots=True, config=STRICT)
@@ -83,9 +85,9 @@ class Tokens:
 class Metering:
     """Usage plan of one caller: requests per second, burst, and requests per day."""
 
-    rate: int
-    burst: int
-    daily_quota: int
+    rate: Annotated[int, Field(ge=1, le=10_000)]
+    burst: Annotated[int, Field(ge=1, le=5_000)]
+    daily_quota: Positive
 
 
 @dataclass(frozen=True, slots=True, config=STRICT)
@@ -93,8 +95,8 @@ class Gradual:
     """Traffic shift of the alias: first share in per cent, minutes between steps."""
 
     kind: Rollout
-    percentage: int = 10
-    interval_minutes: int = 10
+    percentage: Annotated[int, Field(ge=1, le=99)] = 10
+    interval_minutes: Annotated[int, Field(ge=1, le=2_100)] = 10
 
 
 @dataclass(frozen=True, slots=True, config=STRICT)
@@ -102,8 +104,8 @@ class Canary:
     """A question asked every few minutes; an alarm fires if no passage is found."""
 
     question: str = "What is this about?"
-    namespace: str = "default"
-    minutes: int = 5
+    namespace: Namespace = "default"
+    minutes: Annotated[int, Field(ge=1, le=1_440)] = 5
 
 
 @dataclass(frozen=True, slots=True, config=STRICT)
@@ -136,20 +138,20 @@ class Environment:
     iam_namespaces: tuple[str, ...] = ()
     iam_load: tuple[str, ...] = ()
     network: Network | None = None
-    waf_requests_per_5_minutes: int | None = None
+    waf_requests_per_5_minutes: Annotated[int, Field(ge=10, le=2_000_000_000)] | None = None
     alarm_email: str = ""
     notice_email: str = ""
     canary: Canary | None = None
-    monthly_budget_usd: int = 100
-    max_timeout_s: int = 25
-    log_days: int = 30
+    monthly_budget_usd: Positive = 100
+    max_timeout_s: Positive = 25
+    log_days: Literal[1, 7, 14, 30, 60, 90, 180, 365, 731, 1827] = 30
     retain_data: bool = False
     termination_protection: bool = False
     snap_start: tuple[str, ...] = ()
-    cold_start_s: int = 0
-    concurrency: Mapping[str, int] = field(default_factory=dict)
-    function_quota: int = 1_000
-    load_tasks: int | None = None
+    cold_start_s: Annotated[int, Field(ge=0)] = 0
+    concurrency: Mapping[str, Positive] = field(default_factory=dict)
+    function_quota: Positive = 1_000
+    load_tasks: Annotated[int, Field(ge=2)] | None = None
     load_on_change: bool = True
     sync: Mapping[Namespace, When] = field(default_factory=dict)
     detailed_metrics: bool = True
@@ -206,14 +208,12 @@ def settings_file() -> Path:
 def read(path: Path) -> dict[str, Environment]:
     """Return the environments of a TOML file.
 
-    Raise `Misconfigured`, with file and setting, if invalid.
+    `like` copies another environment, whose tables are merged with the ones of the copy; an empty
+    table replaces. Raise `Misconfigured`, with file and setting, if invalid.
     """
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
-        for name, table in tables.items():
-            base = tables[table["like"]] if "like" in table else {}
-            merged = base | {"name": name} | table
-            tables[name] = {key: value for key, value in merged.items() if key != "like"}
+        tables = {name: _like(tables, name) | {"name": name} for name in tables}
         return TypeAdapter(dict[str, Environment]).validate_python(tables)
     except ValidationError as exc:
         lines = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in exc.errors()]
@@ -224,7 +224,34 @@ def read(path: Path) -> dict[str, Environment]:
         raise Misconfigured(f"{path}: {exc}") from exc
 
 
-ENVIRONMENTS: Mapping[str, Environment] = read(settings_file())
+def _like(tables: dict[str, Any], name: str, above: tuple[str, ...] = ()) -> dict[str, Any]:
+    table = tables[name]
+    if name in above:
+        raise ValueError(f"`like` of {name} leads back to {name}")
+    if not isinstance(table, dict):
+        raise ValueError(f"{name} is no table [{name}]")
+    base = _like(tables, table["like"], (*above, name)) if "like" in table else {}
+    return {key: value for key, value in merged(base, table).items() if key != "like"}
+
+
+def merged(base: Mapping[str, Any], table: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `base` overridden by `table`; their tables are merged, and an empty one replaces."""
+    both = dict(base)
+    for key, value in table.items():
+        inner: Any = base.get(key)
+        deep = isinstance(inner, dict) and isinstance(value, dict) and value
+        both[key] = merged(inner, value) if deep else value
+    return both
+
+
+def _delivered() -> dict[str, Environment]:
+    try:
+        return read(settings_file())
+    except Misconfigured as exc:
+        raise SystemExit(str(exc)) from exc
+
+
+ENVIRONMENTS: Mapping[str, Environment] = _delivered()
 
 
 def environment(name: str) -> Environment:

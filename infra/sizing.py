@@ -1,22 +1,35 @@
 """Sizing from measured figures."""
 
+import json
 from bisect import bisect_left
+from functools import cache
 from math import ceil
 from typing import Final, NamedTuple
 
-from infra.settings import Index
+from docstokg.contracts.language_models import EXTRACTIVE
+from infra.settings import Environment, Index
+from infra.specs import ROOT
 
-# Maximum chunks per shard: 26 GB, within the 10 to 30 GiB that AWS recommends for search.
-SHARD_CHUNKS: Final = 2_000_000
+# Largest measured shard whose question takes at most SLOWEST times that of 100,000 chunks.
+SHARD_CHUNKS: Final = 500_000
+SLOWEST: Final = 3.0
 # Maximum bytes on disk per chunk (docs/measured.md, how large it may become).
 CHUNK_BYTES: Final = 12_900
 # Resident memory per chunk, from the same table.
 RESIDENT_BYTES: Final = 3_000
 # OpenSearch's CPU per question by number of chunks, from the same table.
 CPU_MS: Final = ((0, 30.0), (25_418, 32.0), (127_090, 44.0), (508_360, 76.0), (1_004_011, 169.0))
-# Usable share of the CPUs and of the disks; above them an alarm fires.
+# Usable share of the CPUs; above it an alarm fires.
 BUSY: Final = 0.8
-FULL: Final = 0.75
+# Share of a disk under which `index-storage` fires.
+FREE_SHARE: Final = 0.25
+# Of a disk, the file system takes this share, and the service keeps that one, up to some GiB.
+FILE_SYSTEM, RESERVED, MOST_RESERVED_GIB = 0.05, 0.2, 20
+# The index, and its copies while `resize` runs; a restore and a drill need less.
+COPIES_AT_ONCE: Final = 3
+# Neo4j's memory per 100,000 chunks, and AuraDB's price of a GB and month.
+GRAPH_GB: Final = 2
+GRAPH_GB_USD: Final = 65
 # CPUs of the sizes below `xlarge`, which has four.
 SMALL: Final = {"nano": 1, "micro": 1, "small": 1, "medium": 1, "large": 2}
 # CPUs that a burstable node has without credits (EC2 user guide, baseline utilization).
@@ -43,6 +56,15 @@ MEMORY_GIB: Final = {
 GIB: Final = 1024**3
 
 
+# Functions of a question, in order; `authorize` is called for a new token.
+SEARCH: Final = ("validate", "retrieve", "expand", "ground", "respond")
+ANSWER: Final = (*SEARCH, "synthesize")
+READS_STORES: Final = (*SEARCH[1:], "traverse", "check", "record")
+# Assumed seconds that a step waits for a store, and `synthesize` for a remote model.
+STORE_S: Final = 0.02
+MODEL_S: Final = 2.0
+
+
 class Layout(NamedTuple):
     """Primary shards, and replicas of each."""
 
@@ -61,11 +83,48 @@ def layout(data_nodes: int, zones: int, chunks: int) -> Layout:
     return Layout(shards, copies - 1)
 
 
+@cache
+def _warm_ms() -> dict[str, float]:
+    report = json.loads((ROOT / "benchmarks" / "bundles.json").read_text("utf-8"))
+    return {name: row["warm_mean_ms"] for name, row in report["functions"].items()}
+
+
+def seconds(name: str, model_s: float = 0.0, store_s: float = STORE_S) -> float:
+    """Return the mean seconds of a warm call: as measured, and the waits that are not.
+
+    `stream` and `mcp` last as long as a whole answer. `model_s`: of a remote model.
+    """
+    if name in ("stream", "mcp"):
+        return sum(seconds(step, model_s, store_s) for step in ANSWER)
+    waits = store_s if name in READS_STORES else 0.0
+    return _warm_ms()[name] / 1000 + waits + (model_s if name == "synthesize" else 0.0)
+
+
+def concurrency(name: str, rate: float, model_s: float = 0.0) -> int:
+    """Return the concurrent calls of a function at `rate` requests per second.
+
+    Little's law, rate x calls x seconds: a question may call `retrieve` to recall and `expand` to
+    route as well.
+    """
+    calls = 2 if name in ("retrieve", "expand") else 1
+    return ceil(rate * calls * seconds(name, model_s))
+
+
 def cpu_ms(chunks: int) -> float:
-    """Return OpenSearch's CPU milliseconds per question; extrapolated above one million."""
-    below = max(1, bisect_left([size for size, _ in CPU_MS], chunks))
-    (low, at_low), (high, at_high) = CPU_MS[min(below, len(CPU_MS) - 1) - 1 :][:2]
-    return at_low + (chunks - low) * (at_high - at_low) / (high - low)
+    """Return OpenSearch's CPU milliseconds per question, summed over its shards.
+
+    Interpolated between measured sizes of a shard, none of which is exceeded.
+    """
+    shards = layout(1, 1, chunks).shards
+    size = chunks / shards
+    below = max(1, bisect_left([measured for measured, _ in CPU_MS], size))
+    (low, at_low), (high, at_high) = CPU_MS[below - 1 : below + 1]
+    return shards * (at_low + (size - low) * (at_high - at_low) / (high - low))
+
+
+def slower(chunks: int) -> float:
+    """Return the CPU time of a question in one shard, as a ratio to 100,000 chunks."""
+    return cpu_ms(chunks) / layout(1, 1, chunks).shards / cpu_ms(100_000)
 
 
 def questions_per_second(index: Index) -> float:
@@ -86,6 +145,55 @@ def chunks_per_node(index: Index) -> float:
 def gib_per_node(index: Index) -> float:
     """Return the GiB of disk that the expected chunks take on a data node."""
     return chunks_per_node(index) * CHUNK_BYTES / GIB
+
+
+def disk_gib(data_gib: float) -> int:
+    """Return the disk of a node for this data: a multiple of 10 GiB.
+
+    Without the file system's share and the service's reserve (its guide, "Sizing OpenSearch Service
+    domains") it holds the data COPIES_AT_ONCE times, and at rest `index-storage` is quiet.
+    """
+    volume = 10
+    while (
+        _usable_gib(volume) < COPIES_AT_ONCE * data_gib
+        or _usable_gib(volume) - data_gib < FREE_SHARE * volume
+    ):
+        volume += 10
+    return volume
+
+
+def _usable_gib(volume: int) -> float:
+    return volume * (1 - FILE_SYSTEM) - min(MOST_RESERVED_GIB, RESERVED * volume)
+
+
+def graph_gb(chunks: int) -> int:
+    """Return the memory of a Neo4j for these chunks, GB."""
+    return ceil(chunks / 100_000 * GRAPH_GB)
+
+
+def limits(environment: Environment) -> list[tuple[float, str]]:
+    """Return the questions per second at which each part of an environment ends, lowest first.
+
+    Plans, index, and reserved or account's functions (Little's law), with a model's seconds if it
+    has one.
+    """
+    model_s = model_seconds(environment)
+    whole = sum(seconds(name, model_s) for name in ANSWER)
+    rates = [(environment.function_quota / whole, "function_quota")]
+    if environment.metering:
+        rates.append((sum(plan.rate for plan in environment.metering.values()), "metering"))
+    if environment.index.kind == "managed":
+        rates.append((questions_per_second(environment.index), "index"))
+    for name in (*ANSWER, "stream", "mcp"):
+        if reserved := environment.concurrency.get(name):
+            calls = concurrency(name, 1_000, model_s)
+            rates.append((reserved * 1_000 / calls, f"concurrency.{name}"))
+    return sorted(rates)
+
+
+def model_seconds(environment: Environment) -> float:
+    """Return the seconds that `synthesize` waits for a remote model; 0 if none is configured."""
+    return MODEL_S if set(environment.models) - {EXTRACTIVE} else 0.0
 
 
 def fits(index: Index, rate: float) -> bool:

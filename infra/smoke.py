@@ -15,6 +15,8 @@ from typing import Annotated, Any
 import typer
 import urllib3
 
+from infra.specs import MOST_DEGRADED
+
 # A slash and a percent sign must pass through the gateway.
 FERRIES = "quay/ferries 50%.txt"
 TEXTS = {
@@ -23,6 +25,7 @@ TEXTS = {
     "weirs.txt": "The Quillon weir was rebuilt in 1931 after the spring flood broke its sluice.",
 }
 QUESTION = "When does the Marrow ferry leave Tallow Quay?"
+CLAIM = "The Marrow ferry leaves Tallow Quay at noon."
 ODD = "It's @@ \U0001f41f: where is Tallow Quay?"
 ALARM = "test"
 # Probability that no question reaches a version which has a share of the traffic.
@@ -58,7 +61,7 @@ class Service:
     def ask(self, method: str, path: str, body: bytes | None = None) -> Answer:
         """Send one request and return the answer, also for error statuses.
 
-        A body that is not JSON becomes `{"text": ...}`, 200 characters. Raise `Wrong` without an
+        A body that is not JSON becomes `{"text": ...}`. Raise `Wrong` without an
         answer.
         """
         url = self.url.rstrip("/") + path
@@ -72,7 +75,7 @@ class Service:
         try:
             return Answer(answer.status, answer.json())
         except ValueError:
-            return Answer(answer.status, {"text": answer.data.decode("utf-8", "replace")[:200]})
+            return Answer(answer.status, {"text": answer.data.decode("utf-8", "replace")})
 
     def post(self, path: str, **fields: Any) -> Answer:
         """POST `fields` as a JSON object; see `ask`."""
@@ -103,24 +106,63 @@ def refuses(service: Service) -> None:
 def answers(service: Service, namespace: str, share: int = 100) -> None:
     """Ask QUESTION and ODD in turn; raise `Wrong` at the first wrong response.
 
-    Right is a 200 that is not degraded, cites the document FERRIES and repeats the question
-    unchanged. `share`: per cent of the traffic that the version under test has; below 100 questions
-    repeat.
+    Right is a 200 that cites the document FERRIES and repeats the question unchanged; at most
+    MOST_DEGRADED per cent may be degraded. `share`: per cent of the traffic that the version under
+    test has; below 100 questions repeat.
     """
     written = {
         "synthesis": {"enabled": True, "model": "extractive"},
         "budget": {"max_tokens_gen": 256},
     }
     asked = 2 if share == 100 else math.ceil(math.log(MISSED) / math.log(1 - share / 100))
+    degraded: list[str] = []
     for number in range(asked):
         query = (QUESTION, ODD)[number % 2]
         answer = service.post("/v1/answer", query=query, namespace=namespace, **written)
         expect(answer.status == 200, answer, "no answer")
         documents = {citation["doc_id"] for citation in answer.body["citations"]}
         expect(FERRIES in documents, answer, "the document that says it is not cited")
-        reasons = answer.body["diagnostics"]["degraded_reasons"]
-        expect(reasons == [], answer, f"degraded: {reasons}")
+        degraded += [", ".join(answer.body["diagnostics"]["degraded_reasons"])]
         expect(answer.body["query"] == query, answer, "the question came back changed")
+    reasons = [reason for reason in degraded if reason]
+    told = f"{len(reasons)} of {asked} degraded: {'; '.join(sorted(set(reasons)))}"
+    expect(len(reasons) * 100 <= MOST_DEGRADED * asked, answer, told)
+
+
+def routes_answer(service: Service, namespace: str) -> None:
+    """Ask every other route once; raise `Wrong` at the first wrong response."""
+    asked: dict[str, Any] = {"query": QUESTION, "namespace": namespace}
+    message = {"role": "user", "content": QUESTION}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
+    call["params"] = {"name": "search", "arguments": asked}
+    written = {"enabled": True, "model": "extractive"}
+    for path, body, text in (
+        ("/v1/search", asked, FERRIES),
+        ("/v1/answer/stream", {**asked, "synthesis": written}, FERRIES),
+        (
+            "/v1/chat/completions",
+            {"model": f"extractive@{namespace}", "messages": [message]},
+            '"content"',
+        ),
+        ("/v1/check", {"text": CLAIM, "namespace": namespace}, "supported"),
+        ("/v1/traverse", {"seed_ids": [f"doc:{FERRIES}"], "namespace": namespace}, "nodes"),
+        ("/mcp", call, "ferries 50%"),
+    ):
+        answer = service.post(path, **body)
+        whole = json.dumps(answer.body, ensure_ascii=False)
+        expect(answer.status == 200 and text in whole, answer, f"POST {path} without {text!r}")
+    listed = service.ask("GET", f"/v1/documents?namespace={namespace}")
+    expect(listed.status == 200 and FERRIES in json.dumps(listed.body), listed, "no list")
+
+
+def model_answers(service: Service, namespace: str, model: str) -> None:
+    """Ask a language model once; raise `Wrong` if it did not write the answer."""
+    written = {"enabled": True, "model": model}
+    answer = service.post("/v1/answer", query=QUESTION, namespace=namespace, synthesis=written)
+    expect(answer.status == 200, answer, f"no answer by {model}")
+    reasons = answer.body["diagnostics"]["degraded_reasons"]
+    failed = [reason for reason in reasons if reason.startswith("llm_")]
+    expect(not failed, answer, f"{model} did not answer: {failed}")
 
 
 def is_empty(service: Service, namespace: str) -> None:
@@ -190,10 +232,12 @@ def alarms_reach_the_topic(environment: str, cloudwatch: Any) -> None:
     raise Wrong(f"alarm {name} told nobody within {WAIT_S:.0f} s")
 
 
-def smoke(service: Service, say: Callable[[str], object], share: int = 100) -> None:
+def smoke(
+    service: Service, say: Callable[[str], object], share: int = 100, model: str = ""
+) -> None:
     """Run all checks that need no environment's name; raise `Wrong` at a failure.
 
-    `share`: see `answers`.
+    `share`: see `answers`. `model`: a language model to ask once, if any.
     """
     namespace = f"smoke-{secrets.token_hex(4)}"
     contract = service.ask("GET", "/openapi.json")
@@ -208,6 +252,11 @@ def smoke(service: Service, say: Callable[[str], object], share: int = 100) -> N
         say("index and graph are up")
         answers(service, namespace, share)
         say("answers with citations, not degraded")
+        routes_answer(service, namespace)
+        say("every route answers")
+        if model:
+            model_answers(service, namespace, model)
+            say(f"{model} answers")
     is_empty(service, namespace)
     say("deleted, and found no more")
 
@@ -286,15 +335,16 @@ def main(
     token: Annotated[str, typer.Option(envvar="SMOKE_TOKEN")] = "",
     key: Annotated[str, typer.Option(envvar="SMOKE_KEY")] = "",
     share: Annotated[int, typer.Option(min=1, max=100)] = 100,
+    model: Annotated[str, typer.Option(envvar="SMOKE_MODEL")] = "",
 ) -> None:
     """Test a deployment by its output `Url`, or a server on this machine.
 
     TOKEN is that of a caller, KEY that of the usage plan. Without a token, requests are signed
     (IAM) if ENV names an environment of environments.toml. SHARE: per cent of the traffic that the
-    version under test has. SystemExit at a failure.
+    version under test has. MODEL: a language model to ask once. SystemExit at a failure.
     """
     try:
-        smoke(service_of(url, env, token, key), _say, share)
+        smoke(service_of(url, env, token, key), _say, share, model)
         if env:
             import boto3
 

@@ -18,6 +18,8 @@ AGENT_MB = 20
 ROLLBACK_ALARMS = (
     *("api5xx", "workflow-failed", "workflow-crashed", "workflow-timed-out", "degraded"),
 )
+# Per cent of degraded answers over which the alarm `degraded` fires.
+MOST_DEGRADED = 5
 
 
 @dataclass(frozen=True, slots=True)

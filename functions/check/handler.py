@@ -14,6 +14,9 @@ from docstokg.usecases.run import beginning
 from docstokg.wiring import Handler, Wiring
 from docstokg_functions.check.check import check
 
+# Seconds of the deadline for consistency and the reply.
+RESERVE_S = 0.5
+
 
 def build(wiring: Wiring) -> Handler:
     """Return the handler."""
@@ -32,7 +35,9 @@ def build(wiring: Wiring) -> Handler:
             begin=begin,
             index=index,
             embedder=embedder,
-            compare=lambda call, deadline: Comparison(call, embedder, deadline),
+            compare=lambda call, deadline: Comparison(
+                call, embedder, deadline, call.deadline.limit(time_budget.CHECK_S, RESERVE_S)
+            ),
             verifier=verifier,
             check_consistency=consistency if wiring.current_settings().kg_enabled else None,
         )

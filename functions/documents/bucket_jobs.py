@@ -128,6 +128,12 @@ def _job(job_id: str, run: LoadRun, state: JobState, report: Mapping[str, Any]) 
     # A run started manually for a whole folder has no kind.
     kind = "delete" if run.arguments.get("kind") == "delete" else "load"
     reason = str(report.get("reason", ""))
+    if kept_back := report.get("kept_back_count"):
+        state = "needs_agreement"
+        reason = (
+            f"{kept_back} deleted documents are kept, as they are many of their namespace; "
+            f'to remove them: make index-job JOB="agree {job_id}"'
+        )
     if state == "failed" and not reason:
         reason = "the run ended without a report; its history in Step Functions says where"
     return Job(

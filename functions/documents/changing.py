@@ -83,7 +83,7 @@ def cancel_job(envelope: Envelope, *, queue: JobQueue) -> Reply:
     if found.statusCode != HTTPStatus.OK:
         return found
     job = Job.model_validate_json(found.body)
-    if job.state in ("done", "failed"):
+    if job.state not in ("queued", "running"):
         return found
     queue.cancel(job.job_id)
     ended = job.model_copy(update={"state": "failed", "reason": CANCELLED})

@@ -29,15 +29,15 @@ def explain(  # noqa: PLR0913 - the outputs of the steps
     expansion: Expansion | None,
     hydrated: Hydrated,
     order: Sequence[StoredChunk],
-    kept: int,
+    limit: int,
     *,
     expect: Expected,
     index: SearchIndex,
 ) -> ExplainResponse | None:
     """Return the stages of the expected passage; None if it is missing or not visible.
 
-    `order`: the passages before `max_chunks`; `kept`: those after reranking. For a document, its
-    best passage.
+    `order`: the passages before `max_chunks`; `limit`: number of those that stay after reranking.
+    For a document, its best passage.
     """
     chunk, scores = _expected(run, retrieval, expect, index)
     if chunk is None:
@@ -46,19 +46,19 @@ def explain(  # noqa: PLR0913 - the outputs of the steps
     stages = [*_search_stages(run, retrieval, uuid, scores), *_graph_stages(expansion, uuid)]
     if uuid not in index.get([uuid], run.scope, run.deadline.limit(*time_budget.HYDRATE)).chunks:
         stages.append(_stage("filter", False, "the filter excludes it"))
-    place = next((i for i, one in enumerate(order, 1) if one.uuid == uuid), None)
-    most = plan.budget_limits.max_chunks
+    place = next((i for i, ranked in enumerate(order, 1) if ranked.uuid == uuid), None)
+    max_chunks = plan.budget_limits.max_chunks
     if uuid in (*hydrated.chunks, *hydrated.missing, *hydrated.failed):
         if place is None:
             repeated = uuid in hydrated.chunks
             reason = "a passage before it says nearly the same" if repeated else "it was not read"
             stages.append(_stage("passages", False, reason))
-        elif place > kept:
-            reason = f"place {place} of {len(order)} after reranking, {kept} stay"
+        elif place > limit:
+            reason = f"place {place} of {len(order)} after reranking, {limit} stay"
             stages.append(_stage("selection", False, reason, place))
         else:
-            reason = f"place {place}, budget.max_chunks is {most}"
-            stages.append(_stage("budget", place <= most, reason, place))
+            reason = f"place {place}, budget.max_chunks is {max_chunks}"
+            stages.append(_stage("budget", place <= max_chunks, reason, place))
     lost_at = _lost_at(stages)
     return ExplainResponse(
         doc_id=chunk.doc_id,
@@ -82,16 +82,16 @@ def _expected(
     if doc_id is None:
         named = index.get(uuids, scope, deadline).chunks
         doc_id = next((chunk.doc_id for chunk in named.values()), "")
-    own = scope.model_copy(update={"filter": {"doc_id": (doc_id,)}})
-    asked = [
+    in_document = scope.model_copy(update={"filter": {"doc_id": (doc_id,)}})
+    queries = [
         ChannelQuery(channel="bm25", size=LOOKED_UP, text=text) for text in (doc_id, run.plan.query)
     ]
     if retrieval.query_vector is not None:
         vector = base64.b64decode(retrieval.query_vector)
-        asked.append(ChannelQuery(channel="dense", size=LOOKED_UP, vector=vector))
-    found = [result.hits for result in index.search(asked, own, deadline)]
+        queries.append(ChannelQuery(channel="dense", size=LOOKED_UP, vector=vector))
+    hits_by_query = [result.hits for result in index.search(queries, in_document, deadline)]
     if expect.chunk_id is None:
-        uuids = [hit.uuid for hits in reversed(found) for hit in hits] + uuids
+        uuids = [hit.uuid for hits in reversed(hits_by_query) for hit in hits] + uuids
     chunks = index.get(uuids, scope, deadline).chunks
     places = {candidate.uuid: place for place, candidate in enumerate(retrieval.pool)}
     best = min(
@@ -99,7 +99,7 @@ def _expected(
     )
     scores = {
         query.channel: hit.score
-        for query, hits in zip(asked[1:], found[1:], strict=True)
+        for query, hits in zip(queries[1:], hits_by_query[1:], strict=True)
         for hit in hits
         if hit.uuid == best
     }
@@ -114,8 +114,10 @@ def _search_stages(
     for channel, places in sorted(retrieval.ranks.items()):
         rank = next((rank for place, rank, _ in places if pool[place] == uuid), None)
         last = f"the last of {len(places)} has {places[-1][2]:.3g}" if places else "no hits"
-        own = f"it scores {scores[channel]:.3g}, {last}" if channel in scores else "not found"
-        reasons.append(f"{channel}: {own if rank is None else f'place {rank} of {len(places)}'}")
+        outcome = f"it scores {scores[channel]:.3g}, {last}" if channel in scores else "not found"
+        reasons.append(
+            f"{channel}: {outcome if rank is None else f'place {rank} of {len(places)}'}"
+        )
     reason = "; ".join(reasons)
     if uuid not in pool:
         yield _stage("search", False, reason)
@@ -146,9 +148,13 @@ def _graph_stages(expansion: Expansion | None, uuid: str) -> Iterator[ExplainSta
 
 
 def _stage(
-    stage: StageName, kept: bool, reason: str, rank: int | None = None, score: float | None = None
+    stage: StageName,
+    is_kept: bool,
+    reason: str,
+    rank: int | None = None,
+    score: float | None = None,
 ) -> ExplainStage:
-    outcome = "kept" if kept else "lost"
+    outcome = "kept" if is_kept else "lost"
     return ExplainStage(stage=stage, outcome=outcome, rank=rank, score=score, reason=reason)
 
 
@@ -172,8 +178,8 @@ def _helps(lost_at: str | None, stages: Sequence[ExplainStage], routed: bool) ->
         case "search":
             words = "a question with words or names that the passage has"
             return ("a request without kg_expansion.route", words) if routed else (words,)
-        case "selection" if (found := ranks.get("search", 101)) <= 100:
-            return (f"top_k {found} or more",)
+        case "selection" if (rank := ranks.get("search", 101)) <= 100:
+            return (f"top_k {rank} or more",)
         case "selection":
             return ("a question that names what the passage is about",)
         case "budget":

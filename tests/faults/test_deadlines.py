@@ -181,3 +181,38 @@ def test_a_verifier_that_does_not_end(
     verifier_server.mode, verifier_server.delay_s = mode, 3.0
     took = [asked(REMOTE[kind](verifier_server.url))[2] for _ in range(3)]
     assert min(took) < 1.0 + SLACK_S
+
+
+def full_check() -> dict[str, Any]:
+    """Return a check of the documented maximum: 32,000 characters against one source of 390 kB."""
+    words = [f"w{number % 997}ord{number % 89}" for number in range(40_000)]
+    source = ". ".join(" ".join(words[at : at + 12]) for at in range(0, len(words), 12))[:390_000]
+    draft = ". ".join(" ".join(words[at : at + 9]) + " ever" for at in range(0, 9_000, 9))
+    return {"text": draft[:32_000], "sources": [{"text": source}]}
+
+
+def test_four_full_checks_end_in_time(
+    small_store: Path, client_for: Callable[..., TestClient]
+) -> None:
+    """Two have a slot and end with what was checked; two are refused at once."""
+    client = client_for(small_store, max_timeout_s=8.0)
+    body = full_check()
+
+    def timed() -> tuple[float, Any]:
+        began = time.monotonic()
+        return (reply := client.post("/v1/check", json=body)) and time.monotonic() - began, reply
+
+    with ThreadPoolExecutor(4) as callers:
+        replies = [call.result() for call in [callers.submit(timed) for _ in range(4)]]
+    assert max(seconds for seconds, _ in replies) <= 8.0 + SLACK_S
+    checked = [reply for _, reply in replies if reply.status_code == 200]
+    refused = [(seconds, reply) for seconds, reply in replies if reply.status_code == 503]
+    assert (len(checked), len(refused)) == (2, 2)
+    for seconds, reply in refused:
+        assert seconds < 2.0
+        assert (reply.json()["code"], int(reply.headers["Retry-After"]) > 0) == ("overloaded", True)
+    for reply in checked:
+        reasons = [row["reasons"] for row in reply.json()["grounding"]["sentences"]]
+        assert ["too_long"] in reasons
+    short = client.post("/v1/check", json={"text": "Asthma [1].", "sources": [{"text": "Asthma."}]})
+    assert short.status_code == 200

@@ -179,20 +179,21 @@ def _background(deployed: Deployed) -> Iterator[Right]:
 
 
 def _changes(deployed: Deployed) -> Iterator[Right]:
-    """S3 events to their queue, or after failures to another; a schedule to the function."""
+    """S3's and Step Functions' events to their queue, or to another; a schedule to the function."""
     key, documents = _key(deployed), deployed.role_of("documents")
-    rule = deployed.only("AWS::Events::Rule")
-    (target,) = deployed.properties(rule)["Targets"]
-    source = {"aws:SourceArn": deployed.arn(rule)}
     page = "EventBridge guide: eb-use-resource-based, eb-rule-dlq; SQS guide: sqs-key-management"
-    for queue in (target["Arn"], target["DeadLetterConfig"]["Arn"]):
-        yield from _may(page, "events.amazonaws.com", "sqs:SendMessage", queue, source)
+    for rule in deployed.all("AWS::Events::Rule"):
+        (target,) = deployed.properties(rule)["Targets"]
+        source = {"aws:SourceArn": deployed.arn(rule)}
+        for queue in (target["Arn"], target["DeadLetterConfig"]["Arn"]):
+            yield from _may(page, "events.amazonaws.com", "sqs:SendMessage", queue, source)
     yield from _may(page, "events.amazonaws.com", "kms:Decrypt GenerateDataKey", key, OURS)
     role = _role(deployed, "ChangesScheduler")
     group = deployed.properties(deployed.only("AWS::Scheduler::ScheduleGroup"))["Name"]
     schedule = f"arn:aws:scheduler:{REGION}:{ACCOUNT}:schedule/{group}/default"
     page = "EventBridge Scheduler guide: security_iam_id-based-policies; setting-up, execution role"
-    yield from _may(page, documents, "scheduler:CreateSchedule UpdateSchedule", schedule)
+    setting = "scheduler:CreateSchedule GetSchedule UpdateSchedule"
+    yield from _may(page, documents, setting, schedule)
     passed = {"iam:PassedToService": "scheduler.amazonaws.com"}
     yield from _may(page, documents, "iam:PassRole", role, passed)
     yield from _assumes("scheduler", role, OURS)

@@ -55,7 +55,9 @@ def test_alarms_tell_somebody_and_cover_the_operations_page(template: Template) 
             continue
         for kind in ("errors", "throttles", "slow"):
             assert any(name.endswith(f"-{kind}-{spec.name}") for name in names), spec.name
-    for end in ("ingest-failed", "ingest-late"):
+    ends = ["ingest-failed", "ingest-late", "sources-failed", "kept-back"]
+    ends += ["unsaved", "snapshot-failed", "resize-due"] if ours.index.kind == "managed" else []
+    for end in ends:
         assert any(name.endswith(end) for name in names), end
     assert template.all("AWS::Budgets::Budget")
 
@@ -162,7 +164,7 @@ def test_metrics_on_the_dashboard_are_ones_the_service_reports(template: Templat
     board = json.dumps(template.one("AWS::CloudWatch::Dashboard")["DashboardBody"])
     shown = set(re.findall(r'"DocsToKG\\",\\"(\w+)', board))
     shown |= set(re.findall(r"DocsToKG\W+(\w+)", board))
-    assert shown - {"environment"} <= set(METRICS)
+    assert shown - {"environment", "Logs"} <= set(METRICS)
     assert len(shown) >= 15
     for alarm in template.all("AWS::CloudWatch::Alarm").values():
         used = [alarm] + [
@@ -171,3 +173,9 @@ def test_metrics_on_the_dashboard_are_ones_the_service_reports(template: Templat
         for metric in used:
             if metric.get("Namespace") == "DocsToKG":
                 assert metric["MetricName"] in METRICS
+
+
+def test_kept_deletions_name_the_command_that_agrees(template: Template) -> None:
+    alarms = template.all("AWS::CloudWatch::Alarm").values()
+    (kept_back,) = (one for one in alarms if one["AlarmName"].endswith("-kept-back"))
+    assert 'make index-job JOB="agree RUN"' in kept_back["AlarmDescription"]

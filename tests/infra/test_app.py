@@ -20,7 +20,11 @@ FILLED_IN = replace(
     account="111122223333",
     graph_url="neo4j+s://abc.databases.neo4j.io",
     tokens=Tokens("https://id.acme.dev/", "docstokg", "https://id.acme.dev/jwks"),
-    network=Network("vpc-0a1b2c3d4e5f60718", ("a",), ("subnet-0a1b2c3d4e5f60718",)),
+    network=Network(
+        "vpc-0a1b2c3d4e5f60718",
+        ("eu-central-1a", "eu-central-1b", "eu-central-1c"),
+        ("subnet-0a1b2c3d4e5f60718", "subnet-0a1b2c3d4e5f60719", "subnet-0a1b2c3d4e5f6071a"),
+    ),
     alarm_email="oncall@acme.dev",
 )
 
@@ -40,13 +44,14 @@ def test_filled_in_settings_have_nothing_against_them() -> None:
     ("changed", "told"),
     [
         ({"account": ""}, "account is empty"),
-        ({"account": "12345"}, "not twelve digits"),
+        ({"account": "12345"}, "should be twelve digits"),
         ({"graph_url": "neo4j+s://dev.graph.example.com"}, "graph_url is an example"),
         ({"alarm_email": "docstokg@example.com"}, "alarm_email is an example"),
         ({"tokens": ENVIRONMENTS["prod"].tokens}, "tokens.issuer is an example"),
         ({"network": ENVIRONMENTS["prod"].network}, "network.private_subnets[2] is an example"),
         ({"tokens": None}, "tokens names no issuer"),
         ({"index": Index("existing", endpoint="https://x.example.com")}, "index.endpoint"),
+        ({"index": Index("existing", endpoint="https://x.acme.dev")}, "index.arn is empty"),
         ({"function_quota": 500}, "needs a quota of"),
         ({"region": "us-east-1"}, "s3_prefix_list pl-6ea54007 is of eu-central-1"),
     ],
@@ -58,11 +63,11 @@ def test_what_is_left_to_fill_in_is_named(changed: dict[str, object], told: str)
 def test_environments_that_share_an_account_share_its_quota(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """450 and 880 are each under 900, and together they are not."""
+    """450 and 860 are each under 900, and together they are not."""
     beside = replace(ENVIRONMENTS["staging"], account=FILLED_IN.account)
     monkeypatch.setattr("infra.readiness.ENVIRONMENTS", {"staging": beside, "prod": FILLED_IN})
     (told,) = obstacles(FILLED_IN)
-    assert "reserve 1330 together" in told
+    assert "reserve 1310 together" in told
     elsewhere = replace(beside, account="999988887777")
     monkeypatch.setattr("infra.readiness.ENVIRONMENTS", {"staging": elsewhere})
     assert obstacles(FILLED_IN) == []

@@ -158,7 +158,9 @@ def test_a_trace_arrives_as_it_was(aws: Any) -> None:
     assert TraceMessage.model_validate_json(message["Body"]) == TRACE
 
 
-def test_secrets_fill_in_credentials_and_nothing_else(aws: Any) -> None:
+def test_a_wrong_secret_disables_only_its_provider(
+    aws: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     client = aws.client("secretsmanager")
     for name, value in {
         "graph": {"graph_user": "reader", "graph_password": "p"},
@@ -174,11 +176,17 @@ def test_secrets_fill_in_credentials_and_nothing_else(aws: Any) -> None:
     # A provider whose secret was removed is lost, and no other.
     assert with_secrets(Settings(secrets="absent, graph"), {}).graph_user == "reader"
     assert with_secrets(Settings(secrets="absent"), {}) == Settings(secrets="absent")
+    capsys.readouterr()
     for name in ("foreign", "number", "text"):
-        with pytest.raises(DocsToKGError) as caught:
-            with_secrets(Settings(secrets=name), {})
-        assert "hunter2" not in str(caught.value)
-        assert caught.value.__cause__ is None or "hunter2" not in str(caught.value.__cause__)
+        assert with_secrets(Settings(secrets=f"{name}, graph"), {}).graph_user == "reader"
+        assert with_secrets(Settings(secrets=name), {}) == Settings(secrets=name)
+    told = capsys.readouterr().err
+    assert told.count("secret_unreadable") == 4 and told.count("secret_fields_ignored") == 2
+    assert "hunter2" not in told and '"60"' not in told
+    client.put_secret_value(
+        SecretId="model", SecretString='{"llm_api_key": "k", "rotated_by": "x"}'
+    )
+    assert with_secrets(Settings(secrets="model"), {}).llm_api_key == "k"
     assert read_secrets([], ["graph_password"], {}) == {}
 
 

@@ -7,10 +7,24 @@ from pathlib import Path
 import pytest
 from botocore.session import get_session
 
+from benchmarks.cloud_costs import SIZES, cheapest
 from docstokg.errors import Misconfigured
 from infra.readiness import contradictions, obstacles
 from infra.settings import ENVIRONMENTS, Index, read
-from infra.sizing import Layout, cpu_ms, fits, layout, questions_per_second
+from infra.sizing import (
+    CPU_MS,
+    FREE_SHARE,
+    SHARD_CHUNKS,
+    SLOWEST,
+    Layout,
+    cpu_ms,
+    fits,
+    gib_per_node,
+    layout,
+    limits,
+    questions_per_second,
+    slower,
+)
 from infra.specs import ROOT
 from infra.variables import chosen
 from tests.infra.conftest import infra_run
@@ -39,9 +53,16 @@ def test_the_delivered_settings_do_not_contradict_each_other() -> None:
     [
         ("5_minutes = 30_000", "5_minutes = 10_000", "is 15000 in 5 minutes", "at least 15000"),
         ("quota = 500_000", "quota = 100_000", "in less than an hour at rate 50", "least 180000"),
-        ("synthesize = 100", "synthesize = 200", "concurrency reserves 980", "needs a quota of"),
-        ("chunks = 500_000", "chunks = 1_000_000", "29 questions per second", "more data_nodes"),
-        ("volume_gib = 100", "volume_gib = 5", "take 6 GiB per node", "raise volume_gib"),
+        ("synthesize = 160", "synthesize = 260", "concurrency reserves 960", "needs a quota of"),
+        ("synthesize = 160", "synthesize = 100", "concurrency.synthesize 100", "at least 101"),
+        ("retrieve = 80", "retrieve = 3", "concurrency.retrieve 3 is under 4", "at least 4"),
+        ("chunks = 500_000", "chunks = 1_000_000", "32 questions per second", "more data_nodes"),
+        (
+            "chunks = 500_000",
+            "chunks = 20_000_000",
+            "take 240 GiB per node",
+            "volume_gib to at least 780",
+        ),
         ('like = "staging"', 'like = "staging"\nmax_timeout_s = 28', "the execution", "most 25"),
         ('like = "staging"', 'like = "staging"\ncold_start_s = 25', "the execution", "at most"),
         ("health = 5", "helth = 5", "concurrency names no function", "helth"),
@@ -58,7 +79,7 @@ def test_a_contradiction_is_refused_with_its_reason(
     ("old", "new", "reason"),
     [
         ("log_days = 365", "log_dayz = 365", "prod.log_dayz: Unexpected keyword argument"),
-        ("log_days = 365", 'log_days = "many"', "prod.log_days: Input should be a valid integer"),
+        ("log_days = 365", 'log_days = "many"', "prod.log_days: Input should be 1, 7, 14"),
         ('"r7g.large.search"', '"r7g.search"', "prod.index.instance_type: String should match"),
         ('like = "staging"', 'like = "stagging"', "`like` names 'stagging'"),
         ("log_days = 365", "log_days = ", "Invalid value"),
@@ -81,7 +102,7 @@ def test_an_own_file_needs_no_change_of_the_product(tmp_path: Path) -> None:
     )
     assert done.returncode == 1
     assert "anna cannot be deployed" in done.stderr
-    assert "account '1234' is not twelve digits" in done.stderr
+    assert "account '1234' should be twelve digits" in done.stderr
     assert infra_run("-m", "infra.app", "anna", "--sources", ENVIRONMENTS=str(tmp_path)).returncode
 
 
@@ -93,8 +114,8 @@ def test_an_own_file_needs_no_change_of_the_product(tmp_path: Path) -> None:
         (3, 3, 500_000, Layout(1, 2)),
         (4, 2, 500_000, Layout(1, 3)),
         (4, 3, 500_000, Layout(1, 2)),
-        (6, 3, 10_000_000, Layout(5, 2)),
-        (10, 2, 100_000_000, Layout(50, 1)),
+        (6, 3, 10_000_000, Layout(20, 2)),
+        (10, 2, 100_000_000, Layout(200, 1)),
     ],
 )
 def test_shards_and_replicas(nodes: int, zones: int, chunks: int, expected: Layout) -> None:
@@ -111,12 +132,48 @@ def test_a_domain_fits_if_its_chunks_are_in_memory() -> None:
 def test_more_nodes_answer_more_questions() -> None:
     def rate(nodes: int) -> float:
         kind = "r7g.large.search"
-        index = Index("managed", instance_type=kind, data_nodes=nodes, chunks=508_360)
+        index = Index("managed", instance_type=kind, data_nodes=nodes, chunks=500_000)
         return questions_per_second(index)
 
-    assert rate(2) == pytest.approx(2 * 2 * 0.8 / 0.076)
+    assert rate(2) == pytest.approx(2 * 2 * 0.8 * 1000 / cpu_ms(500_000))
     assert rate(10) == pytest.approx(5 * rate(2))
-    assert cpu_ms(2_000_000) > cpu_ms(1_004_011) == pytest.approx(169)
+    assert cpu_ms(2_000_000) == pytest.approx(4 * cpu_ms(500_000))
+
+
+def test_a_shard_is_as_large_as_measured_and_bearable() -> None:
+    """The next measured size takes over three times the CPU of 100,000 chunks."""
+    at_100_000 = cpu_ms(100_000)
+    bearable = [size for size, taken in CPU_MS if taken <= SLOWEST * at_100_000]
+    assert SHARD_CHUNKS <= bearable[-1] < 1.1 * SHARD_CHUNKS
+    assert CPU_MS[len(bearable)][1] > SLOWEST * at_100_000
+    assert all(slower(chunks) <= SLOWEST for chunks, _ in SIZES)
+
+
+@pytest.mark.parametrize(("chunks", "rate"), SIZES)
+def test_a_disk_holds_a_resize_and_its_alarm_is_quiet(chunks: int, rate: int) -> None:
+    """AWS's reserve: a fifth of the disk, at most 20 GiB, after 5 % for the file system."""
+    index = cheapest(chunks, rate)
+    data, volume = gib_per_node(index), index.volume_gib
+    usable = volume * 0.95 - min(20, volume / 5)
+    assert 3 * data <= usable
+    assert usable - data >= volume * FREE_SHARE
+    assert questions_per_second(index) >= rate
+    prod = replace(ENVIRONMENTS["prod"], metering={}, concurrency={}, index=index)
+    assert contradictions(prod) == []
+    if volume > 10:
+        smaller = replace(prod, index=replace(index, volume_gib=volume - 10))
+        (told,) = contradictions(smaller)
+        assert f"volume_gib to at least {volume}" in told
+
+
+def test_the_lowest_limit_is_the_one_that_ends_first() -> None:
+    prod = ENVIRONMENTS["prod"]
+    assert limits(prod)[0] == (50, "metering")
+    few = replace(prod, concurrency={**prod.concurrency, "synthesize": 20})
+    (rate, name), *_ = limits(few)
+    assert name == "concurrency.synthesize" and rate == pytest.approx(10, rel=0.01)
+    unmetered = replace(prod, metering={}, concurrency={})
+    assert [name for _, name in limits(unmetered)] == ["index", "function_quota"]
 
 
 def test_every_node_type_of_the_service_is_accepted_and_sized() -> None:

@@ -72,7 +72,14 @@ def test_objects_of_sources_and_no_others_are_told_to_the_documents_function(
     bucket = deployed.of("AWS::S3::Bucket", "Intake")
     told = deployed.properties(bucket)["NotificationConfiguration"]
     assert told == {"EventBridgeConfiguration": {"EventBridgeEnabled": True}}
-    rule = deployed.properties(deployed.only("AWS::Events::Rule"))
+    rule = deployed.properties(deployed.of("AWS::Events::Rule", "ChangesRule"))
+    failures = deployed.properties(deployed.of("AWS::Events::Rule", "ChangesFailures"))
+    assert failures["Targets"][0]["Arn"] == rule["Targets"][0]["Arn"]
+    for status, repeated in (("FAILED", True), ("TIMED_OUT", True), ("ABORTED", False)):
+        detail = {"stateMachineArn": deployed.arn(deployed.loading), "status": status}
+        kind = "Step Functions Execution Status Change"
+        ended = {"source": "aws.states", "detail-type": kind, "detail": detail}
+        assert matches(failures["EventPattern"], ended) is repeated
 
     def event(kind: str, key: str, reason: str, name: str = deployed.ref(bucket)) -> dict[str, Any]:
         """S3 guide, "EventBridge event message structure"."""

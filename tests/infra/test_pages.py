@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from benchmarks.cloud_costs import sizing_table
+from benchmarks.cloud_costs import limits_table, sizing_table
 from tests.infra.conftest import ROOT, Template
 from tests.infra.resources_page import page
 
@@ -22,7 +22,8 @@ def test_the_table_of_resources_is_that_of_the_templates(
 
 def test_the_sizes_of_an_index_are_those_that_the_program_prints() -> None:
     costs = (ROOT / "docs" / "costs.md").read_text("utf-8")
-    assert sizing_table() in costs, "run `python -m benchmarks.cloud_costs --sizes`"
+    for table in (sizing_table(), limits_table()):
+        assert table in costs, "run `python -m benchmarks.cloud_costs --sizes`"
 
 
 def test_every_alarm_has_a_row_that_says_what_to_do(template: Template) -> None:

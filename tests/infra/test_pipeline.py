@@ -55,3 +55,12 @@ def test_a_failing_smoke_test_shifts_traffic_back() -> None:
         (step,) = (one for one in JOBS[name]["steps"] if "make rollout" in one.get("run", ""))
         assert "secrets.CLIENT_SECRET" in step["env"]["SMOKE_CLIENT_SECRET"]
         assert "SMOKE_TOKEN" not in step["env"]
+
+
+def test_own_settings_need_no_fork() -> None:
+    """Every job that reads them writes the repository's variable into the file before."""
+    assert WORKFLOW["env"]["SETTINGS"] == "${{ vars.ENVIRONMENTS }}"
+    assert "environments.toml" in WORKFLOW["env"]["ENVIRONMENTS"]
+    for name in ("test", *ENVIRONMENTS):
+        written, read = (commands(name).find(word) for word in ('> "$ENVIRONMENTS"', "make "))
+        assert 0 < written < read

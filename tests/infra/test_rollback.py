@@ -1,6 +1,7 @@
 """A deploy is taken back while its traffic still shifts, also for errors that a branch caught."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -36,26 +37,29 @@ def test_the_alarms_fire_before_the_first_step_is_over(template: Template) -> No
         assert alias["Interval"] * 60 >= 2 * slowest
 
 
-def test_a_crash_that_a_branch_caught_is_counted_by_its_state(template: Template) -> None:
+def test_caught_crashes_and_refusals_are_counted_apart(template: Template) -> None:
     """`States.ALL` is caught, so the execution succeeds and no metric of the service tells."""
     states = json.loads((ROOT / "statemachine" / "answer.asl.json").read_text("utf-8"))["States"]
     (log,) = (n for n in template.all("AWS::Logs::LogGroup") if n.startswith("Workflow"))
-    (counted,) = (
-        found
+    filters = {
+        re.findall(r'name = "(\w+)"', found["FilterPattern"])[0]: found
         for found in template.all("AWS::Logs::MetricFilter").values()
         if found["LogGroupName"] == {"Ref": log}
-    )
+    }
     caught = {c["Next"] for state in states.values() for c in state.get("Catch", ())}
-    assert "Crashed" in caught and states["Crashed"]["Type"] == "Pass"
-    assert counted["FilterPattern"] == (
-        '{ $.type = "PassStateEntered" && $.details.name = "Crashed" }'
-    )
-    (metric,) = counted["MetricTransformations"]
-    (alarm,) = (
-        found
-        for found in template.all("AWS::CloudWatch::Alarm").values()
-        if found["AlarmName"].endswith("workflow-crashed")
-    )
-    assert alarm["MetricName"] == metric["MetricName"]
-    assert alarm["Namespace"] == metric["MetricNamespace"]
-    assert environment(template.name).name in metric["MetricName"]
+    assert caught >= filters.keys() == {"Crashed", "Throttled"}
+    for name, found in filters.items():
+        assert states[name]["Type"] == "Pass"
+        assert found["FilterPattern"] == (
+            f'{{ $.type = "PassStateEntered" && $.details.name = "{name}" }}'
+        )
+        (metric,) = found["MetricTransformations"]
+        assert environment(template.name).name in metric["MetricName"]
+        alarmed = [
+            alarm["AlarmName"]
+            for alarm in template.all("AWS::CloudWatch::Alarm").values()
+            if (alarm.get("MetricName"), alarm.get("Namespace"))
+            == (metric["MetricName"], metric["MetricNamespace"])
+        ]
+        assert len(alarmed) == (name == "Crashed")
+        assert all(alarm.endswith("workflow-crashed") for alarm in alarmed)

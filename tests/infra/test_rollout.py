@@ -1,13 +1,16 @@
 """A deploy whose smoke test fails is taken back: Step Functions by the emulator."""
 
 import json
+import subprocess
 import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from botocore.stub import Stubber
 
 from infra import rollout
+from infra.specs import PACKAGED
 from tests.infra.conftest import stubbed
 from tests.infra.emulator.account import ACCOUNT, REGION, Account, run_live
 
@@ -73,17 +76,39 @@ def states(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     account.close()
 
 
+def answer_aliases(stub: Stubber, versions: dict[str, str]) -> None:
+    """Answer for the alias of each function; without a version there is no such function."""
+    for spec in PACKAGED:
+        if spec.name in versions:
+            found = {"FunctionVersion": versions[spec.name]}
+            name = {"FunctionName": f"docstokg-prod-{spec.name}", "Name": "live"}
+            stub.add_response("get_alias", found, name)
+        else:
+            stub.add_client_error("get_alias", "ResourceNotFoundException")
+
+
 def rolled_out(
     states: Any, told: Any, deploy: str, expected: str, cancelled: bool
 ) -> tuple[str, list[str], str]:
     """The exit message, what the smoke tests saw, and the version with all traffic."""
-    with stubbed("cloudformation") as stacks:
+    command = [sys.executable, "-c", SMOKE, expected, str(told)]
+
+    def smoke(share: int) -> bool:
+        return subprocess.call([*command, "--share", str(share)]) == 0
+
+    with stubbed("cloudformation") as stacks, stubbed("lambda") as functions:
         if cancelled:
             stacks.stub.add_response("cancel_update_stack", {}, {"StackName": "docstokg-prod"})
-        smoke = [sys.executable, "-c", SMOKE, expected, str(told)]
+        went_back = expected == "old" and "SystemExit" not in deploy
+        answer_aliases(functions.stub, {"mcp": "7", "check": "4"})
+        for _ in range(went_back + (went_back and cancelled)):
+            answer_aliases(functions.stub, {"mcp": "8", "check": "4"})
+            changed = {"FunctionName": "docstokg-prod-mcp", "Name": "live", "FunctionVersion": "7"}
+            functions.stub.add_response("update_alias", {}, changed)
         message = ""
         try:
-            rollout.rollout("prod", [sys.executable, "-c", deploy, "300"], smoke, states, stacks)
+            release = rollout.Release("prod", states, stacks, functions)
+            release.rollout([sys.executable, "-c", deploy, "300"], smoke)
         except SystemExit as ended:
             message = str(ended)
     ((version, share),) = (
@@ -100,7 +125,7 @@ def test_a_version_that_fails_its_smoke_test_is_left_without_traffic(
     states: Any, tmp_path: Any
 ) -> None:
     message, saw, version = rolled_out(states, tmp_path / "told", GRADUAL, "old", cancelled=True)
-    assert "smoke test of prod failed" in message
+    assert "traffic is as before, and CloudFormation takes the rest" in message
     assert saw == ["new ['--share', '60']"]
     assert version == OLD
     assert json.loads(run_live(states, ALIAS)["output"]) == "old"
@@ -114,7 +139,7 @@ def test_a_version_that_passes_gets_all_traffic(states: Any, tmp_path: Any) -> N
 
 def test_without_a_shift_the_smoke_test_follows_the_deploy(states: Any, tmp_path: Any) -> None:
     message, saw, version = rolled_out(states, tmp_path / "told", AT_ONCE, "old", cancelled=False)
-    assert "smoke test of prod failed" in message
+    assert "loads, gateway, flags and alarms are new until" in message
     assert version == OLD and saw[0].startswith("new")
 
 
@@ -122,3 +147,16 @@ def test_a_failed_deploy_is_not_tested(states: Any, tmp_path: Any) -> None:
     (told := tmp_path / "told").touch()
     message, saw, version = rolled_out(states, told, "raise SystemExit(3)", "old", cancelled=False)
     assert (message, saw, version) == ("the deploy of prod failed", [], OLD)
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_the_first_deploy_needs_no_url(first: bool) -> None:
+    """The output of the stack has it; before the stack there is none."""
+    with stubbed("cloudformation") as stacks:
+        if first:
+            stacks.stub.add_client_error("describe_stacks", "ValidationError")
+        else:
+            made = {"StackName": "s", "CreationTime": 0, "StackStatus": "CREATE_COMPLETE"}
+            outputs = [{"OutputKey": "Url", "OutputValue": "https://api"}]
+            stacks.stub.add_response("describe_stacks", {"Stacks": [{**made, "Outputs": outputs}]})
+        assert rollout.stack_url("prod", stacks) == ("" if first else "https://api")

@@ -1,6 +1,7 @@
 """The smoke test passes where the service works and names what does not: a real server, moto."""
 
 import contextlib
+import json
 import os
 import re
 import socket
@@ -12,7 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from infra.smoke import Service, Wrong, alarms_reach_the_topic, service_of, smoke
+from infra.smoke import (
+    FERRIES,
+    Service,
+    Wrong,
+    alarms_reach_the_topic,
+    answers,
+    model_answers,
+    service_of,
+    smoke,
+)
 from tests.infra.conftest import ROOT, stubbed
 from tests.loopback import Loopback
 
@@ -56,10 +66,45 @@ def _address(log: Path, process: subprocess.Popen[bytes]) -> str:
 
 def test_a_working_service_passes_every_check(served: dict[str, str]) -> None:
     told: list[str] = []
-    smoke(Service(served["URL"]), told.append)
+    smoke(Service(served["URL"]), told.append, model="extractive")
     assert told[0].startswith("up")
     assert "answers with citations, not degraded" in told
+    assert {"every route answers", "extractive answers"} <= set(told)
     assert told[-1] == "deleted, and found no more"
+
+
+@pytest.mark.parametrize(("degraded", "right"), [(0, True), (3, True), (4, False)])
+def test_few_degraded_answers_pass(degraded: int, right: bool) -> None:
+    """At a share of 10 %, 66 questions are asked: 3 of them are under the alarm's 5 %."""
+    asked: list[str] = []
+
+    def reply(path: str, body: bytes) -> tuple[int, object]:
+        asked.append(path)
+        reasons = ["kg_timeout"] if len(asked) <= degraded else []
+        return 200, {
+            "query": json.loads(body)["query"],
+            "citations": [{"doc_id": FERRIES}],
+            "diagnostics": {"degraded_reasons": reasons},
+        }
+
+    with contextlib.closing(Loopback(reply)) as server:
+        if right:
+            answers(Service(server.url), "x", 10)
+        else:
+            with pytest.raises(Wrong, match="4 of 66 degraded: kg_timeout"):
+                answers(Service(server.url), "x", 10)
+    assert len(asked) == 66
+
+
+@pytest.mark.parametrize("reason", ["llm_unavailable", "kg_timeout"])
+def test_a_broken_provider_fails_the_test(reason: str) -> None:
+    body = {"diagnostics": {"degraded_reasons": [reason]}}
+    with contextlib.closing(Loopback(lambda *_: (200, body))) as server:
+        if reason.startswith("llm_"):
+            with pytest.raises(Wrong, match="gpt did not answer"):
+                model_answers(Service(server.url), "x", "gpt")
+        else:
+            model_answers(Service(server.url), "x", "gpt")
 
 
 @pytest.mark.parametrize(

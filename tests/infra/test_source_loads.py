@@ -3,15 +3,25 @@
 import json
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import boto3
 import pytest
+from moto import mock_aws
 
-from docstokg.errors import DocsToKGError
-from docstokg_functions.documents.source_loads import JOB, MOST_REMOVED, QUIET_S
+from docstokg.errors import DocsToKGError, Misconfigured
+from docstokg.ports import LoadRun
+from docstokg_functions.documents.source_loads import (
+    JOB,
+    LONGEST_S,
+    MOST_REMOVED,
+    PREFIX,
+    WAITS_S,
+)
+from docstokg_local.cli import index_jobs
 from tests.infra.test_bucket_jobs import BUCKET, PASSES, REGION, Deployment
 from tests.ingest_runner import run_ingest, stage_functions
 
@@ -56,10 +66,59 @@ def changed(key: str) -> str:
 
 
 @pytest.fixture
-def changes(aws: Any, tmp_path: Path) -> Iterator[Changes]:
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give moto, on a loaded machine, more than the two seconds of a request."""
+    monkeypatch.setattr("docstokg.adapters.aws.stepfunctions_runs.TIME_S", 60.0)
+
+
+@pytest.fixture
+def changes(aws: Any, patient: None, tmp_path: Path) -> Iterator[Changes]:
     found = Changes(tmp_path, aws)
     yield found
     found.wiring.close()
+
+
+def set_clocks(monkeypatch: pytest.MonkeyPatch, now: float) -> None:
+    """Set the clocks of the function and of its scheduler to this epoch second."""
+    clock = SimpleNamespace(now=lambda zone: datetime.fromtimestamp(now, zone))
+    monkeypatch.setattr("docstokg.adapters.aws.stepfunctions_runs.datetime", clock)
+    ours = SimpleNamespace(time=lambda: now)
+    monkeypatch.setattr("docstokg_functions.documents.source_loads.time", ours)
+
+
+def test_changes_without_a_pause_start_a_load(
+    changes: Changes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changes.say("sources/default/a.md")
+    first = json.loads(changes.waiting()["default"]["Target"]["Input"])
+    for _ in range(20):
+        due = json.loads(changes.waiting()["default"]["Target"]["Input"])
+        set_clocks(monkeypatch, due["at"] - 2)
+        changes.say("sources/default/a.md")
+    assert due["first"] == first["first"]
+    assert due["at"] - first["first"] == LONGEST_S
+
+
+def test_a_failed_load_is_scheduled_again(
+    changes: Changes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the event that Step Functions sends, not for a load by hand or one that was stopped."""
+    runs = changes.wiring.load_runs()
+    assert runs is not None
+    for attempt in range(len(WAITS_S) + 1):
+        run_id = f"{PREFIX}default-{attempt:x}"
+        arguments = {"namespace": "default", "attempt": attempt}
+        ended = LoadRun(arguments, True, True)
+        monkeypatch.setattr(type(runs), "find", lambda self, name, ended=ended: ended)
+        body = json.dumps({"detail": {"executionArn": "arn:x", "name": run_id, "status": "FAILED"}})
+        changes.handler({"Records": [{"body": body}]}, CALLED)
+        event = json.loads(changes.waiting()["default"]["Target"]["Input"])
+        if attempt < len(WAITS_S):
+            assert event["attempt"] == attempt + 1
+            assert 0 <= event["at"] - time.time() - WAITS_S[attempt] + 5 <= 5
+    assert "load_given_up" in changes.lines[-1]
+    changes.handler({"Records": [{"body": body.replace("sources-default-3", "by-hand")}]}, CALLED)
+    assert json.loads(changes.waiting()["default"]["Target"]["Input"]) == event
 
 
 def test_changes_of_one_quiet_period_start_one_load(
@@ -67,9 +126,7 @@ def test_changes_of_one_quiet_period_start_one_load(
 ) -> None:
     changes.say("sources/default/a.md")
     first = changes.waiting()["default"]
-    later = datetime.now(UTC) + timedelta(seconds=QUIET_S - 1)
-    clock = SimpleNamespace(now=lambda zone: later)
-    monkeypatch.setattr("docstokg.adapters.aws.stepfunctions_runs.datetime", clock)
+    set_clocks(monkeypatch, json.loads(first["Target"]["Input"])["at"] - 1)
     changes.say("sources/default/b.md", "sources/default/c/d.md", "sources/other/a.md")
     waiting = changes.waiting()
     assert sorted(waiting) == ["default", "other"]
@@ -90,6 +147,7 @@ def test_changes_of_one_quiet_period_start_one_load(
         "sync": True,
         "max_removed": MOST_REMOVED,
         "remove": [],
+        "attempt": 0,
     }
     assert list(changes.waiting()) == ["other"]
     told = json.loads(changes.ask("job", {"id": name}).body)
@@ -171,3 +229,52 @@ def test_a_removed_object_leads_to_the_removal_of_its_document(changes: Changes)
     assert load()["removed"] == 1
     there = changes.wiring.register().find("default", names)
     assert sorted(one.doc_id for one in there) == ["a.md", "c.md"]
+
+
+@pytest.fixture
+def ending(credentials: None, patient: None, tmp_path: Path) -> Iterator[Changes]:
+    """As `changes`, with a machine whose executions end at once."""
+    with mock_aws(config={"stepfunctions": {"execute_state_machine": True}}):
+        found = Changes(tmp_path, boto3.session.Session(region_name=REGION))
+        yield found
+        found.wiring.close()
+
+
+def test_many_deletions_wait_for_agreement(
+    ending: Changes, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """15 of 60 documents: the job says so, with the command that agrees; then they are removed."""
+    changes = ending
+    objects, functions = changes.wiring.object_store(), stage_functions(changes.wiring)
+
+    def finish(run_id: str) -> dict[str, Any]:
+        ended = run_ingest(functions, objects, changes.given(run_id))
+        assert ended.status == "SUCCEEDED", ended
+        return dict(json.loads(objects.get(f"runs/{run_id}/report.json")))
+
+    names = [f"{number:02}.md" for number in range(60)]
+    for name in names:
+        objects.put(f"sources/default/{name}", f"# {name}\n\nWeir {name} was rebuilt.".encode())
+    changes.say("sources/default/00.md")
+    first = changes.fire()["run_id"]
+    assert finish(first)["loaded"] == 60
+    assert changes.ended(first)["state"] == "done"
+    for name in names[:15]:
+        objects.delete(f"sources/default/{name}")
+    time.sleep(1)  # names of runs contain the second
+    changes.say("sources/default/00.md")
+    second = changes.fire()["run_id"]
+    report = finish(second)
+    assert (report["removed"], report["kept_back_count"]) == (0, 15)
+    job = changes.ended(second)
+    assert job["state"] == "needs_agreement"
+    assert f'make index-job JOB="agree {second}"' in job["reason"]
+    monkeypatch.setattr("docstokg.wiring.Wiring", lambda settings: changes.wiring)
+    time.sleep(1)
+    index_jobs.agree(second)
+    third = capsys.readouterr().out.split()[0]
+    assert finish(third)["removed"] == 15
+    there = changes.wiring.register().find("default", names)
+    assert sorted(one.doc_id for one in there) == names[15:]
+    with pytest.raises(Misconfigured, match="kept no document"):
+        index_jobs.agree(first)

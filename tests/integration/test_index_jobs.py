@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import batched
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -148,8 +149,10 @@ def test_a_restore_deletes_again_what_was_deleted_since(kept: Kept) -> None:
     jobs.register({"type": "fs", "settings": kept.repository})
     now = 1_800_000_000.0
     first = jobs.keep_daily(now)
-    assert first["begun"].startswith("daily-2027-01-15") and first["age_days"] == 0
-    assert jobs.keep_daily(now + 3600)["begun"] == ""
+    assert first["begun"].startswith("daily-2027-01-15")
+    assert first["age_days"] == snapshots.KEPT_DAYS
+    ended(jobs, first["begun"])
+    assert jobs.keep_daily(now + 3600) == {"begun": "", "removed": [], "failed": [], "age_days": 0}
     writer.delete("kept", ["u2"])
     writer.close_load()
     kept.register.forget("kept", ["goes"])
@@ -163,11 +166,66 @@ def test_a_restore_deletes_again_what_was_deleted_since(kept: Kept) -> None:
     assert jobs.digest(ALIASES) == in_use
     assert reader.get(["u1", "u2"], SPACE, Deadline.after(30)).missing == ("u2",)
     assert [one.doc_id for one in kept.register.documents("kept")] == ["stays"]
-    # Another day, and the first is forgotten; without one for days, its age is told.
+    # The first goes when the next is complete; without one for days, the age rises.
     later = jobs.keep_daily(now + 5 * 86_400, days=1)
-    assert later["removed"] == [first["begun"]]
+    assert later["removed"] == [] and later["age_days"] == 5
+    ended(jobs, later["begun"])
+    assert jobs.keep_daily(now + 6 * 86_400, days=1)["removed"] == [first["begun"]]
+    ended(jobs, "daily-2027-01-21")
     writer.open_load("open", None, None, None)
-    assert jobs.keep_daily(now + 8 * 86_400, days=1)["age_days"] == 3
+    assert jobs.keep_daily(now + 8 * 86_400, days=1)["age_days"] == 2
+
+
+def ended(jobs: Snapshots, snapshot: str) -> str:
+    """Return the state with which a snapshot ends."""
+    while True:
+        states = jobs._states()
+        if states.get(snapshot) != "IN_PROGRESS":
+            return states.get(snapshot, "vanished")
+        time.sleep(0.2)
+
+
+@pytest.mark.parametrize("unwritable", ["shards", "repository"])
+def test_an_incomplete_backup_alarms_and_spares_complete_ones(kept: Kept, unwritable: str) -> None:
+    """The age is of the newest complete snapshot, and the repaired repository is used again."""
+    writer = kept.writer
+    writer.open_load("run", None, None, None)
+    writer.put([(chunk(1), "one")])
+    writer.close_load()
+    kept.register.put([DocumentRecord(namespace="kept", doc_id="d", text="One.")])
+    jobs = Snapshots(kept.server, "kept")
+    jobs.register({"type": "fs", "settings": kept.repository})
+    noon = 1_800_000_000.0
+    whole = jobs.keep_daily(noon)["begun"]
+    assert ended(jobs, whole) == "SUCCESS"
+    folder = Path(kept.repository["location"])
+    closed = [folder] if unwritable == "repository" else list(folder.glob("**/indices/*/0"))
+    assert closed
+    modes = [path.stat().st_mode for path in closed]
+    for path in closed:
+        path.chmod(0o555)
+    ages, failures = [], 0
+    for day in range(1, 5):
+        writer.open_load(f"run{day}", None, None, None)
+        writer.put([(chunk(1 + day), str(day))])
+        writer.close_load()
+        report = jobs.keep_daily(noon + day * 86_400, days=2)
+        assert whole not in report["removed"]
+        ages.append(report["age_days"])
+        failures += len(report["failed"])
+        if report["begun"]:
+            assert ended(jobs, report["begun"]) != "SUCCESS"
+    assert ages == [1, 2, 3, 4]
+    if unwritable == "shards":
+        assert failures >= 3
+    for path, mode in zip(closed, modes, strict=True):
+        path.chmod(mode)
+    repaired = jobs.keep_daily(noon + 5 * 86_400, days=2)
+    assert ended(jobs, repaired["begun"]) == "SUCCESS"
+    report = jobs.keep_daily(noon + 5 * 86_400, days=2)
+    assert report["age_days"] == 0 and report["failed"] == []
+    assert jobs.names() == [whole, repaired["begun"]]
+    assert len(set(jobs.drill(repaired["begun"]))) == 1
 
 
 class Asking(threading.Thread):
@@ -228,7 +286,9 @@ def test_a_resize_killed_twice_ends_in_the_same_and_no_question_fails(kept: Kept
     server = Server(shards=Shards(3, 0), **at)
     jobs = Snapshots(server, "kept")
     begun = time.monotonic()
+    assert jobs.resize_is_due()
     assert len(jobs.resize()) == 3
+    assert not jobs.resize_is_due()
     asking.end()
     print(f"{MANY} chunks resized in {time.monotonic() - begun:.0f} s, {asking.asked} questions")
     assert asking.wrong == [] and asking.asked > 20
@@ -240,6 +300,7 @@ def test_a_resize_killed_twice_ends_in_the_same_and_no_question_fails(kept: Kept
     assert scores(reader) == pytest.approx(scored)
     reader.close()
     # Only replicas differ: nothing is copied. And loading goes on.
+    assert Snapshots(Server(shards=Shards(3, 1), **at), "kept").resize_is_due()
     assert Snapshots(Server(shards=Shards(3, 1), **at), "kept").resize() == ()
     again = httpx.get(f"{kept.endpoint.url}/kept*/_settings", timeout=60).json()
     assert [one["settings"]["index"]["number_of_replicas"] for one in again.values()] == ["1"] * 3

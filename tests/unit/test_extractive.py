@@ -225,3 +225,11 @@ def test_a_sentence_that_contains_the_whole_question_is_quoted_alone() -> None:
     )
     found = extractive.answer("What are the signs of Ataxia?", [first, second], 300, 0.0)
     assert found.text == "Signs of Ataxia are Tremor and Falls [1]."
+
+
+def test_quoted_mail_answers_only_last() -> None:
+    old = block("We take the crane of 8 tonnes.").model_copy(update={"quoted": True})
+    new = block("We take the crane of 12 tonnes.", rank=2)
+    query = "Which crane do we take?"
+    assert said(query, old, new) == "We take the crane of 12 tonnes [2]."
+    assert said(query, old) == "We take the crane of 8 tonnes [1]."

@@ -194,6 +194,14 @@ def test_a_mail_is_its_subject_people_and_text(child, tmp_path):
     assert chunks[0].title == "The pump"
 
 
+def test_quoted_mail_is_a_passage_with_its_sender(child, tmp_path):
+    mail = b"From: Bo <b@x.org>\n\nWe take 12.\n\nOn 3 June Anna wrote:\n> We take 8.\n"
+    _, chunks = read(child, tmp_path / "a.eml", mail)
+    sources = [chunk.metadata.get("quoted_from", "") for chunk in chunks]
+    assert (chunks[-1].text, sources) == ("We take 8.", ["", "On 3 June Anna wrote"])
+    assert chunks[-1].metadata["quoted"] is True
+
+
 def test_each_mail_of_a_box_is_a_document(child, tmp_path):
     box = (
         b"From a Mon Jan  1 10:00:00 2024\n" + MAIL + b"\nFrom b Tue Jan  2 10:00:00 2024\n" + MAIL

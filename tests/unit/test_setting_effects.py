@@ -49,7 +49,7 @@ SENT = [
 ]  # fmt: skip
 SHOWN = {
     "changes_of_one_quiet_period_start_one_load": "load_schedule_role",
-    "runs_of_other_namespaces_are_not_refused_up_to_the_limit": "load_concurrency",
+    "runs_over_the_limit_are_refused": "load_concurrency",
     "a_domain_of_somebody_elses_acts_too": "domains",
     "a_graph_view_over_the_budget_is_refused_and_other_questions_are_not":
         "graph_budget_per_minute",

@@ -336,3 +336,59 @@ def test_the_name_of_a_column_without_values_is_not_lost(suffix: str, raw: bytes
     (outline,) = convert(suffix, raw)
     assert "checked by" in outline.text
     assert "A7" in outline.text and "B2" in outline.text
+
+
+LEFT = (
+    "The mill on the river",
+    "was built in 1764. Its",
+    "wheel turns in spring",
+    "and never in the frost.",
+)
+RIGHT = (
+    "Flour was sold at the",
+    "market. A fire in 1811",
+    "destroyed the old roof",
+    "and the upper floor.",
+)
+
+
+def test_columns_of_prose_are_read_in_turn() -> None:
+    rows = [
+        table_row(700 - 13 * at, *pair) for at, pair in enumerate(zip(LEFT, RIGHT, strict=True))
+    ]
+    outline = read([[piece for row in rows for piece in row]])
+    assert " ".join(lines(outline)) == " ".join((*LEFT, *RIGHT))
+
+
+def test_sheet_rows_name_their_table() -> None:
+    texts = ("Stock", "", "Item", "Count", "Rope", "7", "Orders", "", "Item", "Due", "Tar", "June")
+    places = [f"{'AB'[at % 2]}{at // 2 + 1 + (at > 5)}" for at in range(len(texts))]
+    cells = [
+        f'<c r="{place}" t="inlineStr"><is><t>{text}</t></is></c>'
+        for place, text in zip(places, texts, strict=True)
+    ]
+    rows = "".join(f"<row>{''.join(cells[at : at + 2])}</row>" for at in range(0, 12, 2))
+    (outline,) = convert(".xlsx", xlsx(rows))
+    assert lines(outline) == ["Item (Stock): Rope", "Count: 7", "Item (Orders): Tar", "Due: June"]
+
+
+MANUAL_TABLES = [
+    (".nf\nHazard   Repair\nGas      Fuel\nTire     Spare\n.fi", "Hazard: Gas; Repair: Fuel."),
+    (".TS\nl l.\nSign\tUse\nT{\nred\nT}\tstop\n.TE", "Sign: red; Use: stop."),
+    (".Bl -column a b\n.It Em Sign Ta Use\n.It red Ta stop\n.It b Ta go\n.El", "Sign: b; Use: go."),
+]
+
+
+@pytest.mark.parametrize(("table", "row"), MANUAL_TABLES)
+def test_manual_tables_are_read_by_row(table: str, row: str) -> None:
+    (outline,) = convert(".man", f".TH CARDS 6\n.SH GAME\n{table}\n".encode())
+    assert row in lines(outline)
+
+
+def test_yaml_records_are_passages() -> None:
+    text = "regions:\n  - name: north\n    quota: 120\n  - name: south\n    quota: 80\nbeta: yes\n"
+    (outline,) = convert(".conf", text.encode())
+    assert [text[block.start : block.end].split()[2] for block in outline.blocks] == [
+        "north",
+        "south",
+    ]

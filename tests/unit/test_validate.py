@@ -99,7 +99,7 @@ def test_a_question_has_at_least_three_bytes(query: str) -> None:
     else:
         (error,) = problem(done)["errors"]
         assert (error["code"], error["path"]) == ("string_too_short", "$.query")
-        assert error["message"] == "must be at least 3 letters long (3 bytes in UTF-8)"
+        assert error["message"].startswith("must be at least 3 letters long (3 bytes in UTF-8);")
 
 
 def test_search_refuses_what_only_answers_have() -> None:

@@ -3,7 +3,7 @@
 import copy
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -164,7 +164,6 @@ SCENARIOS = [
     case("validate crashes", 500, Validate=fails("KeyError")),
     case("validate hangs", 500, Validate=slow(validated())),
     Scenario("validate throttled once", 200, fresh={"Validate": once(THROTTLED, PLAIN)}),
-    case("validate throttled for good", 429, Validate=fails(THROTTLED)),
     case("view refused", 429, Validate=VIEWED, Traverse=gives({**NO_VIEW, "reply": SPENT})),
     Scenario(
         *("route fails", 200, ("kg_unavailable",), {"Validate": ROUTED}),
@@ -178,7 +177,6 @@ SCENARIOS = [
     case("two channels lost", 200, *TWICE["degraded"], Retrieve=gives(TWICE)),
     case("expand crashes", 200, "kg_unavailable", Expand=fails("PlanRejected")),
     case("expand hangs", 200, "kg_timeout", Expand=HANGS),
-    case("expand throttled", 200, "kg_unavailable", Expand=fails(THROTTLED)),
     case("three lost", 200, "retrieval_unavailable", "kg_unavailable", "llm_unavailable", **LOST),
     case("nothing to cite", 503, Ground=fails("NothingToCite")),
     case("ground is late", 504, "deadline_exceeded", Ground=fails("Timeout")),
@@ -257,6 +255,58 @@ def as_expected(scenario: Scenario, outcome: Outcome) -> None:
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.name)
 def test_each_failure_takes_its_branch(scenario: Scenario) -> None:
     as_expected(scenario, ours(scenario))
+
+
+REFUSED_AT_ONCE: tuple[str, ...] = ("Validate", "Recall", "Ground", "Respond")
+CARRIED_ON: Mapping[str, tuple[str, ...]] = {
+    "Condense": (),
+    "Route": ("kg_unavailable",),
+    "Retrieve": ("retrieval_unavailable",),
+    "Expand": ("kg_unavailable",),
+    "Traverse": ("kg_unavailable",),
+    "Synthesize": ("llm_unavailable",),
+}
+FUNCTION_OF = {"Recall": "Retrieve", "Condense": "Synthesize", "Route": "Expand"}
+
+
+def throttled_at(state: str) -> Scenario:
+    """Ask a question that visits all ten states, one of which Lambda refuses for good."""
+    plan = validated(route=True, verbosity="graph")
+    plan["plan"] |= {"condense": "m", "query": "why?", "recalls": True, "namespace": "default"}
+    recalled = {"reply": None, "failure": None, "cache": None, "namespace": "default"}
+    special = {"Recall": recalled, "Condense": {"query": "Why is it so?"}}
+    mode_of = {"Recall": "recall", "Condense": "condense", "Route": "route", "Expand": "expand"}
+
+    def step(function: str) -> Step:
+        def call(payload: dict[str, Any]) -> dict[str, Any]:
+            mode = payload.get("mode")
+            here = next((one for one in mode_of if mode_of[one] == mode), function)
+            if here == state:
+                return fails(THROTTLED)(payload)
+            return copy.deepcopy(special[here]) if here in special else HEALTHY[function](payload)
+
+        return call
+
+    steps = {name: step(name) for name in STEPS}
+    if state != "Validate":
+        steps["Validate"] = lambda _: plan
+    status = 429 if state in REFUSED_AT_ONCE else 200
+    return Scenario(f"throttled at {state}", status, CARRIED_ON.get(state, ()), steps)
+
+
+@pytest.mark.parametrize("state", [*REFUSED_AT_ONCE, *CARRIED_ON])
+def test_a_throttled_state_refuses_or_degrades(state: str) -> None:
+    """An answer that cannot go on is 429 with Retry-After, and no answer counts as crashed."""
+    asl = json.loads(DEFINITION.read_text("utf-8"))
+    tasks = {name for name, one in asl["States"].items() if one["Type"] == "Task"}
+    assert tasks == {*REFUSED_AT_ONCE, *CARRIED_ON}
+    scenario = throttled_at(state)
+    outcome = ours(scenario)
+    as_expected(scenario, outcome)
+    if scenario.status == 429:
+        body = json.loads(outcome.output["body"])
+        assert (body["code"], body["request_id"]) == ("throttled", "req-1")
+        assert int(outcome.output["headers"]["Retry-After"]) >= 1
 
 
 def test_a_result_over_the_limit_passes_no_state() -> None:

@@ -44,12 +44,29 @@ def test_ask_takes_a_request_file_and_what_is_beside_it_wins(cli: Cli, tmp_path:
     assert (code, response["query"], response["results_count"]) == (0, "What is asthma?", 1)
 
 
+@pytest.mark.parametrize("name", ["C#", "HR", "x"])
+def test_a_name_of_two_letters_is_asked(cli: Cli, name: str):
+    code, out, _ = cli("ask", name, "--json")
+    assert (code, json.loads(out)["query"]) == (0, name.ljust(3, "?"))
+
+
+def test_a_history_completes_the_question(cli: Cli, tmp_path: Path):
+    turns = tmp_path / "turns.json"
+    turns.write_text(json.dumps([{"role": "user", "content": "What is Dravet syndrome?"}]))
+    code, out, _ = cli("ask", "How does it begin?", "--history", turns, "--json")
+    assert code == 0
+    assert "Dravet" in json.loads(out)["query_used"]
+    turns.write_text("{}")
+    code, _, err = cli("ask", "How does it begin?", "--history", turns)
+    assert (code, "is not a JSON list" in err) == (2, True)
+
+
 def test_a_problem_is_exit_code_one(cli: Cli, tmp_path: Path):
-    code, out, err = cli("ask", "x")
+    long = "x" * 4097
+    code, out, err = cli("ask", long)
     assert (code, out) == (1, "")
-    problem = "the question: must be at least 3 letters long (3 bytes in UTF-8)"
-    assert err.endswith(f"docstokg: {problem}\n")
-    code, out, _ = cli("ask", "x", "--json")
+    assert err.endswith("docstokg: the question: must have at most 4096 characters\n")
+    code, out, _ = cli("ask", long, "--json")
     assert (code, json.loads(out)["status"]) == (1, 400)
 
 

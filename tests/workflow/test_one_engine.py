@@ -39,7 +39,10 @@ class RulePlace(Place):
         wiring.close()
 
 
-@pytest.mark.parametrize("documents", [40, pytest.param(2000, marks=pytest.mark.slow)])
+SLOW = (pytest.mark.slow, pytest.mark.timeout(1800))
+
+
+@pytest.mark.parametrize("documents", [40, pytest.param(2000, marks=SLOW)])
 def test_all_callers_store_the_same(tmp_path: Path, documents: int) -> None:
     folder = folder_of(tmp_path / "in", documents)
     single, double, cloud = (RulePlace(tmp_path / name) for name in ("1", "2", "cloud"))

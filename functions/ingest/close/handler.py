@@ -21,13 +21,19 @@ def build(wiring: Wiring) -> Handler:
 
     def handler(event: Json, context: object) -> Json:
         if event.get("job") == SNAPSHOT:
-            snapshots = wiring.snapshots().keep_daily(time.time())
-            wiring.telemetry.count("index_snapshot_age_days", snapshots["age_days"])
-            return snapshots
+            snapshots = wiring.snapshots()
+            wiring.telemetry.count("index_resize_due", int(snapshots.resize_is_due()))
+            backup = snapshots.keep_daily(time.time())
+            wiring.telemetry.count("index_snapshot_age_days", backup["age_days"])
+            wiring.telemetry.count("index_snapshots_failed", len(backup["failed"]))
+            return backup
         task, time_left = IngestTask.model_validate(event), TaskTime.of(context)
         if task.stage == "store":
             return store(task, objects, stores, resolvers, time_left, max_loads)
-        return close(task, objects, stores, time_left)
+        closed = close(task, objects, stores, time_left)
+        if kept_back := closed.get("kept_back_count"):
+            wiring.telemetry.count("ingest_kept_back_total", kept_back)
+        return closed
 
     return handler
 

@@ -43,7 +43,7 @@ export async function loaded(call, namespace, file, replace) {
 export async function ended(call, job) {
   for (;;) {
     const { state, rejected, reason, notes } = await call("GET", `v1/jobs/${encodeURIComponent(job)}`);
-    if (state === "done" || state === "failed") return { why: [...rejected.map((one) => one.reason), reason].filter(Boolean).join("; "), notes };
+    if (state !== "queued" && state !== "running") return { why: [...rejected.map((one) => one.reason), reason].filter(Boolean).join("; "), notes };
     await waitFor(500);
   }
 }

@@ -151,9 +151,12 @@ async function showSignIn() {
   $("signing").hidden = false;
 }
 
+// A question of one or two bytes is a name; the server asks for three.
+const padded = (text) => text + (text ? "?".repeat(Math.max(0, 3 - new TextEncoder().encode(text).length)) : "");
+
 function requestOfForm() {
   const request = {
-    query: $("question").value.trim(),
+    query: padded($("question").value.trim()),
     namespace: chosenNamespace(),
     top_k: Number($("top_k").value) || 10,
     verbosity: "full",

@@ -293,6 +293,12 @@ def ask(  # noqa: PLR0913 - one parameter an option
     request: Path | None = option(
         "--request", "Read the request from a JSON file; other options override it.", "FILE"
     ),
+    history: Path | None = option(
+        "--history",
+        'Read earlier turns of the conversation from a JSON file: [{"role": "user", "content": '
+        '"..."}, {"role": "assistant", "content": "..."}].',
+        "FILE",
+    ),
     index: Index = None,
     graph: Graph = None,
 ) -> None:
@@ -312,14 +318,15 @@ def ask(  # noqa: PLR0913 - one parameter an option
 
     if not as_json:
         check_namespace(namespace)
-    fields = json_file(request) if request is not None else {}
+    fields = json_file(request, dict) if request is not None else {}
     # An unquoted question arrives as several words.
     for wrong in (word for word in words or () if re.fullmatch(r"--?\S+", word)):
         cure = "if it is part of the question, put the whole question in quotation marks"
         raise typer.BadParameter(f"no such option: {wrong}; {cure}")
     question = " ".join(words) if words else None
-    given = {"query": question, "namespace": namespace, "top_k": top_k}
+    given: dict[str, object] = {"query": question, "namespace": namespace, "top_k": top_k}
     given["receipt"] = True if receipt else None
+    given["history"] = json_file(history, list) if history is not None else None
     body = request_of(fields, given, filters or (), not no_graph)
     wiring = wiring_of(index, graph, aloud=not as_json and not answer_only, log=False)
     # People get an answer by default; programs get only what they request.
@@ -450,7 +457,7 @@ def verify(
 
     if (source and offline) or (key and not offline):
         raise typer.BadParameter("use --source FOLDER, or --offline [--key PUB]")
-    body = json_file(response)
+    body = json_file(response, dict)
     if offline:
         findings, proven = verify_offline(
             body, key, lambda: wiring_of(index, graph, aloud=False).receipt_keys()
@@ -488,7 +495,7 @@ def check(  # noqa: PLR0913 - the command line is the signature
     from docstokg_local.cli.display import print_json
     from docstokg_local.cli.draft_check import check_file, show_check
 
-    cited = json_file(citations) if citations is not None else None
+    cited = json_file(citations, dict) if citations is not None else None
     text, status, body = check_file(
         draft, namespace, cited, source or (), wiring_of(index, graph, aloud=not json_output)
     )

@@ -1,15 +1,18 @@
-"""Take, list and restore snapshots of an OpenSearch index, or change its shards.
+"""Take, list and restore snapshots of an OpenSearch index, change its shards, agree to removals.
 
 Run `python -m docstokg_local.cli.index_jobs JOB`. The index is configured as for `docstokg load`;
 the caller needs the rights of the loader. A restore overwrites nothing: it creates new indices
 next to those in use and swaps the aliases in one step.
 """
 
+import json
 import os
+import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from docstokg.errors import Misconfigured
 from docstokg.settings import Settings
 from docstokg_local.cli.exit_codes import leave, run
 from docstokg_local.cli.options import argument, option
@@ -34,7 +37,9 @@ def register(
     role: str = option("--role", "ARN of the role.", default=...),
 ) -> None:
     """Register the S3 bucket of snapshots, with the role that the search service assumes."""
-    region = os.environ.get("AWS_REGION", "")
+    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    if not region:
+        raise Misconfigured("AWS_DEFAULT_REGION is not set: the region of the bucket")
     settings = {"bucket": bucket, "region": region, "role_arn": role, "base_path": "snapshots"}
     _snapshots().register({"type": "s3", "settings": settings})
     say(f"{bucket} registered")
@@ -71,6 +76,29 @@ def drill(name: Name) -> None:
     here, there = _snapshots().drill(name)
     changed = "not equal: the index was changed after the snapshot by more than deletions"
     say(f"in use {here}\n{name} {there}\n{'equal' if here == there else changed}")
+
+
+@app.command()
+def agree(run_id: Annotated[str, argument("RUN", "Name of the run that kept documents.")]) -> None:
+    """Load `sources/` again, and remove as many deleted documents as that run kept.
+
+    The variables DOCSTOKG_INGEST_MACHINE_ARN and DOCSTOKG_INGEST_URL name machine and bucket.
+    """
+    from docstokg.wiring import Wiring
+
+    wiring = Wiring(Settings.from_environment(os.environ))
+    runs = wiring.load_runs()
+    if runs is None:
+        raise Misconfigured("DOCSTOKG_INGEST_MACHINE_ARN is not set: the output IngestMachine")
+    run = runs.find(run_id)
+    if run is None:
+        raise Misconfigured(f"there is no run {run_id!r}")
+    report = json.loads(wiring.object_store().get(f"runs/{run_id}/report.json"))
+    if not (kept_back := report.get("kept_back_count", 0)):
+        raise Misconfigured(f"run {run_id!r} kept no document")
+    again = f"{run_id.rpartition('-')[0] or run_id}-{int(time.time()):x}"
+    runs.start(again, {**run.arguments, "run_id": again, "max_removed": kept_back})
+    say(f"{again} removes up to {kept_back} documents")
 
 
 if __name__ == "__main__":

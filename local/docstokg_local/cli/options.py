@@ -124,14 +124,17 @@ def text_file(path: Path) -> str:
         raise LoadError(f"{path} is not UTF-8: {broken}") from broken
 
 
-def json_file(path: Path) -> dict[str, Any]:
-    """Read a JSON object from a file, or standard input (`-`); raise `LoadError` for others."""
+def json_file[Kind: (dict[str, Any], list[Any])](path: Path, kind: type[Kind]) -> Kind:
+    """Read a JSON object or list from a file, or standard input (`-`).
+
+    Raise `LoadError` for others.
+    """
     try:
         value = json.loads(text_file(path), object_pairs_hook=_object, parse_constant=_no_number)
     except (ValueError, RecursionError) as broken:
         raise LoadError(f"{path} is not JSON: {broken}") from broken
-    if not isinstance(value, dict):
-        raise LoadError(f"{path} is not a JSON object")
+    if not isinstance(value, kind):
+        raise LoadError(f"{path} is not a JSON {'object' if kind is dict else 'list'}")
     return value
 
 

@@ -12,6 +12,7 @@ from ulid import ULID
 from docstokg.contracts import Json
 from docstokg.contracts.envelope import Envelope
 from docstokg.contracts.language_models import EXTRACTIVE
+from docstokg.contracts.request import padded
 from docstokg.contracts.routes import RouteName
 from docstokg.domain.deadline import Deadline
 from docstokg.ports import Workflow
@@ -66,6 +67,8 @@ def request_of(fields: Json, given: Json, filters: Sequence[str], graph: bool) -
     made = {**fields, **{name: value for name, value in given.items() if value is not None}}
     if "query" not in made:
         raise typer.BadParameter("pass a QUESTION, or --request FILE with a query")
+    if isinstance(made["query"], str):
+        made["query"] = padded(made["query"])
     if filters:
         made["filter"] = {**_mapping(made, "filter"), **filter_of(filters)}
     if not graph:

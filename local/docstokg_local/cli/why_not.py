@@ -30,11 +30,11 @@ def why_not(
     if json_output:
         print_json(outcome.body)
     else:
-        _show(outcome.status, outcome.body)
+        _print_stages(outcome.status, outcome.body)
     raise typer.Exit(DONE if outcome.status == 200 else NOT_GOOD)
 
 
-def _show(status: int, body: dict[str, Any]) -> None:
+def _print_stages(status: int, body: dict[str, Any]) -> None:
     from docstokg_local.cli.display import show_problem
 
     if status != 200:

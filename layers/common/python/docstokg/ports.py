@@ -237,6 +237,9 @@ class LoadRuns(Protocol):
     ) -> None:
         """Call a function with `event` after `after_s` seconds, instead of the last such `name`."""
 
+    def scheduled(self, name: str) -> Mapping[str, Any] | None:
+        """Return the event of the call of this `name`; None if there is none."""
+
     def stop(self, name: str) -> None:
         """Stop an unfinished run."""
 

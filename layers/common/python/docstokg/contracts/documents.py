@@ -39,7 +39,7 @@ MEDIA_TYPES = {
     "text/tab-separated-values": ".csv",
 }
 
-JobState = Literal["queued", "running", "done", "failed"]
+JobState = Literal["queued", "running", "done", "needs_agreement", "failed"]
 JobKind = Literal["load", "delete"]
 
 
@@ -221,7 +221,7 @@ class Job(Contract):
     notes: tuple[str, ...] = ()
     """notes on parts that were not read or read differently; each starts with the document id"""
     reason: str = ""
-    """reason if the whole job failed"""
+    """reason if the whole job failed, or command that agrees to remove many documents"""
 
 
 CANCELLED = "cancelled; documents that were already loaded remain"

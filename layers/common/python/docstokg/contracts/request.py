@@ -70,9 +70,18 @@ def _scalar(value: object, handler: ValidatorFunctionWrapHandler) -> object:
 def _long_enough(query: str) -> str:
     if len(query.encode()) < MIN_QUERY_BYTES:
         least = MIN_QUERY_BYTES
-        message = f"must be at least {least} letters long ({least} bytes in UTF-8)"
+        message = (
+            f"must be at least {least} letters long ({least} bytes in UTF-8); add question marks "
+            "to a shorter name"
+        )
         raise PydanticCustomError("string_too_short", message)
     return query
+
+
+def padded(query: str) -> str:
+    """Return a question of one or two bytes, such as a name, with question marks; others as is."""
+    missing = MIN_QUERY_BYTES - len(query.strip().encode("utf-8", "surrogatepass"))
+    return query.strip() + "?" * missing if 0 < missing < MIN_QUERY_BYTES else query
 
 
 def _not_empty(values: tuple[Scalar, ...]) -> tuple[Scalar, ...]:

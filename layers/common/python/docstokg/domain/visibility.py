@@ -58,10 +58,14 @@ def _forms(value: object) -> Iterator[object]:
     if isinstance(value, str):
         with contextlib.suppress(ValueError, RecursionError):
             number = json.loads(value)
-            if _is_number(number) and json.dumps(number) == value:
+            if _is_number(number) and _text(number) == value:
                 yield number
     elif _is_number(value):
-        yield json.dumps(value).removesuffix(".0")
+        yield _text(value)
+
+
+def _text(number: object) -> str:
+    return json.dumps(number).removesuffix(".0")
 
 
 def _is_number(value: object) -> bool:

@@ -28,9 +28,9 @@ from docstokg.contracts.request import (
     MAX_QUERY_CHARACTERS,
     MAX_STYLE_CHARACTERS,
     MAX_TURNS,
-    MIN_QUERY_BYTES,
     NAMESPACE_PATTERN,
     RAGRequest,
+    padded,
 )
 from docstokg.contracts.response import FieldProblem, Problem
 from docstokg.usecases.intake import field_of, parse
@@ -104,10 +104,11 @@ class Conversation:
         if self.style is not None:
             synthesis["system_prompt"] = self.style
         # A greeting such as "hi" is shorter than the minimum, so it is padded.
-        question = self.question.strip()
-        if question and len(question.encode("utf-8", "surrogatepass")) < MIN_QUERY_BYTES:
-            question = question.ljust(MIN_QUERY_BYTES, "?")
-        body = {"query": question, "history": self.history(), "synthesis": synthesis}
+        body = {
+            "query": padded(self.question.strip()),
+            "history": self.history(),
+            "synthesis": synthesis,
+        }
         if namespaces := tuple(dict.fromkeys([*([namespace] if namespace else ()), *stores])):
             body["namespaces"] = namespaces
         return {**body, "budget": {"max_tokens_gen": min(tokens, MOST_TOKENS)}}

@@ -24,9 +24,9 @@ def read_secrets(
 ) -> dict[str, str]:
     """Return the settings in the named secrets, merged in the given order.
 
-    Each secret is a JSON object of settings among `allowed`; others raise `Misconfigured`. `known`:
-    each secret's last value, updated here; a missing or refused secret keeps it. `time_s`: seconds
-    for each secret.
+    Each secret is a JSON object of settings among `allowed`; other fields are logged and ignored.
+    `known`: each secret's last value, updated here; a missing, refused or unreadable secret keeps
+    it, so only its provider is lost. `time_s`: seconds for each secret.
     """
     service = AwsService("secretsmanager")
     permitted = frozenset(allowed)
@@ -34,17 +34,16 @@ def read_secrets(
     for secret_id in ids:
         try:
             answer = service.ask("get_secret_value", Deadline.after(time_s), SecretId=secret_id)
-        except Misconfigured as exc:
-            Telemetry().log("WARNING", "secret_missing", secret=secret_id, **cause(exc))
+            value = _TEXTS.validate_json(answer["SecretString"], strict=True)
+        except (Misconfigured, KeyError, ValueError) as exc:
+            # Another cause would contain the secret.
+            fields = cause(exc) if isinstance(exc, Misconfigured) else {"kind": type(exc).__name__}
+            Telemetry().log("WARNING", "secret_unreadable", secret=secret_id, **fields)
             merged |= known.get(secret_id, {})
             continue
-        try:
-            value = _TEXTS.validate_json(answer["SecretString"], strict=True)
-        except (KeyError, ValueError):
-            # The cause would contain the secret.
-            raise Misconfigured(f"secret {secret_id} is not a JSON object of settings") from None
         if foreign := sorted(set(value) - permitted):
-            raise Misconfigured(f"secret {secret_id} may not set {', '.join(foreign)}")
+            Telemetry().log("WARNING", "secret_fields_ignored", secret=secret_id, fields=foreign)
+        value = {name: text for name, text in value.items() if name in permitted}
         known[secret_id] = value
         merged |= value
     return merged

@@ -60,6 +60,21 @@ class StepFunctionsRuns:
         }
         self._scheduler.call(lambda client: _set(client, schedule), Deadline.after(TIME_S))
 
+    def scheduled(self, name: str) -> Mapping[str, Any] | None:
+        """Return the event of the schedule of this name; None without one.
+
+        Raise `WrongAnswer` for an unreadable one.
+        """
+        schedule = self._scheduler.call(
+            lambda client: self._schedule(client, name), Deadline.after(TIME_S)
+        )
+        if schedule is None:
+            return None
+        try:
+            return dict(json.loads(schedule["Target"]["Input"]))
+        except (KeyError, ValueError, TypeError) as broken:
+            raise WrongAnswer(f"scheduler: {broken!r}") from broken
+
     def find(self, name: str) -> LoadRun | None:
         """Return the execution of this name, None if unknown; raise `WrongAnswer` if unreadable."""
         if not NAME.fullmatch(name):
@@ -92,6 +107,13 @@ class StepFunctionsRuns:
             "list_executions", Deadline.after(TIME_S), stateMachineArn=self._arn, **which
         )
         return {one["name"]: one["startDate"].timestamp() for one in page["executions"]}
+
+    def _schedule(self, client: Any, name: str) -> dict[str, Any] | None:
+        try:
+            answer: dict[str, Any] = client.get_schedule(Name=name, GroupName=self._group)
+        except client.exceptions.ResourceNotFoundException:
+            return None
+        return answer
 
     def _described(self, client: Any, name: str) -> dict[str, Any] | None:
         try:

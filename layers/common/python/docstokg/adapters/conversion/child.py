@@ -88,12 +88,12 @@ def serve(requests: BinaryIO, answers: BinaryIO, cpu_s: int = CPU_S) -> None:
 def _prepare(suffix: str) -> None:
     kind = SUFFIXES.get(suffix.removesuffix(".gz"), suffix.removesuffix(".gz"))
     holds_others = FORMATS[kind][0] == "convert_archive" or suffix != kind
-    for known in (
+    for sample_kind in (
         FORMATS if kind == ".zip" else (kind, ".eml", ".html") if holds_others else (kind,)
     ):
         # A missing package rejects each such file later.
         with contextlib.suppress(LoadError, ImportError):
-            convert(known, _SAMPLES.get(known, b"# a\n\n- b\n"))
+            convert(sample_kind, _SAMPLES.get(sample_kind, b"# a\n\n- b\n"))
     # Without charset-normalizer such texts are rejected.
     with contextlib.suppress(LoadError):
         convert(".txt", "Привет, мир. Как дела сегодня?".encode("cp1251"))
@@ -119,10 +119,10 @@ def _forked(work: Callable[[], Any], cpu_s: int, memory_bytes: int, requests: Bi
     answer = _read(reader, child, requests)
     _, status = os.waitpid(child, 0)
     if os.WIFSIGNALED(status):
-        ended = os.WTERMSIG(status)
-        if ended in (signal.SIGXCPU, signal.SIGKILL):
+        signal_number = os.WTERMSIG(status)
+        if signal_number in (signal.SIGXCPU, signal.SIGKILL):
             return _refusal(f"conversion took longer than {cpu_s} s")
-        return _refusal(f"the converter crashed (signal {ended})")
+        return _refusal(f"the converter crashed (signal {signal_number})")
     if os.WEXITSTATUS(status) or not answer:
         return _refusal(f"the converter failed or needed more than {memory_bytes >> 20} MB")
     return answer
@@ -143,11 +143,11 @@ def _read(reader: int, child: int, requests: BinaryIO) -> bytes:
             parts.append(part)
 
 
-def _available(most: int) -> int:
+def _available(limit_bytes: int) -> int:
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     if hard == resource.RLIM_INFINITY or sys.platform != "linux":
-        return most
-    return max(0, min(most, hard - _used()))
+        return limit_bytes
+    return max(0, min(limit_bytes, hard - _used()))
 
 
 def _used() -> int:

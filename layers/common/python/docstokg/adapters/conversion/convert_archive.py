@@ -57,8 +57,8 @@ def _member(package: Package, name: str) -> Iterator[Outline]:
     try:
         if reason:
             raise LoadError(reason)
-        for number, outline in enumerate(made := convert(suffix, package.read(name))):
-            inner = name if len(made) == 1 else f"{name}/{number}"
+        for number, outline in enumerate(outlines := convert(suffix, package.read(name))):
+            inner = name if len(outlines) == 1 else f"{name}/{number}"
             yield replace(outline, member=inner)
     except LoadError as refused:
         yield Outline("", member=name, refused=str(refused))
@@ -70,8 +70,8 @@ def convert_epub(raw: bytes) -> tuple[Outline, ...]:
     root = next(package.tree("META-INF/container.xml").iter("rootfile"), None)
     book = package.tree(root.get("full-path", "") if root is not None else "")
     if "META-INF/encryption.xml" in package.names:
-        shown = (e.get("URI", "") for e in package.tree("META-INF/encryption.xml").iter())
-        if any(name.endswith(("html", "htm", "xml")) for name in shown):
+        addresses = (e.get("URI", "") for e in package.tree("META-INF/encryption.xml").iter())
+        if any(name.endswith(("html", "htm", "xml")) for name in addresses):
             raise LoadError("the file is encrypted")
     folder = posixpath.dirname(root.get("full-path", "") if root is not None else "")
     items = {item.get("id"): item.get("href", "") for item in book.iter("item")}
@@ -100,13 +100,13 @@ def convert_mbox(raw: bytes) -> tuple[Outline, ...]:
 
     Raise `LoadError` for no mailbox, an invalid message, or above `MOST_MESSAGES`.
     """
-    found = list(_FROM.finditer(raw))
-    starts = [match.end() for match in found]
-    ends = [*(match.start() for match in found[1:]), len(raw)]
-    if not found:
+    separators = list(_FROM.finditer(raw))
+    starts = [match.end() for match in separators]
+    ends = [*(match.start() for match in separators[1:]), len(raw)]
+    if not separators:
         raise LoadError("not a mailbox: no line begins with `From `")
-    if len(found) > MOST_MESSAGES:
-        raise LoadError(f"contains {len(found):,} messages, more than {MOST_MESSAGES:,}")
+    if len(separators) > MOST_MESSAGES:
+        raise LoadError(f"contains {len(separators):,} messages, more than {MOST_MESSAGES:,}")
     return tuple(
         replace(_message(raw[start:end]), member=str(number))
         for number, (start, end) in enumerate(zip(starts, ends, strict=True))
@@ -118,7 +118,7 @@ def _message(raw: bytes) -> Outline:
     maker = TextMaker()
     subject = _header(message, "Subject")
     maker.heading(subject, 1)
-    lines = [f"{name}: {said}" for name in _SHOWN if (said := _header(message, name))]
+    lines = [f"{name}: {value}" for name in _SHOWN if (value := _header(message, name))]
     bodies, names, encoding = [], [], ""
     for number, part in enumerate(message.walk()):
         if number > MOST_PARTS:

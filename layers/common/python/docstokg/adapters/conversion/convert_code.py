@@ -44,7 +44,7 @@ def convert_code(raw: bytes) -> tuple[Outline, ...]:
 
     Raise `LoadError` for binary data and generated code (long lines).
     """
-    text, encoding = _read(raw)
+    text, encoding = _source_text(raw)
     begins = [0, *(_with_comment(text, match.start()) for match in _DEFINITION.finditer(text))]
     starts = sorted(set(begins))
     blocks = []
@@ -68,7 +68,7 @@ def convert_settings(raw: bytes) -> tuple[Outline, ...]:
 
     Raise `LoadError` for binary data and a generated file (long lines).
     """
-    text, encoding = _read(raw)
+    text, encoding = _source_text(raw)
     blocks, line, before = [], 1, 0
     for section in _SETTINGS.finditer(text):
         line, before = line + text.count("\n", before, section.start()), section.start()
@@ -78,7 +78,7 @@ def convert_settings(raw: bytes) -> tuple[Outline, ...]:
     return (Outline(text, tuple(blocks), encoding=encoding),)
 
 
-def _read(raw: bytes) -> tuple[str, str]:
+def _source_text(raw: bytes) -> tuple[str, str]:
     text, encoding = decode(raw)
     if has_long_line(text):
         raise LoadError(GENERATED)

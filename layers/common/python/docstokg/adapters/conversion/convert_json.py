@@ -58,10 +58,10 @@ def convert_json(raw: bytes) -> tuple[Outline, ...]:
         return tuple(_document(item, encoding) for item in value)
     maker = TextMaker()
     _write(maker, value, "", 0)
-    made = maker.outline(encoding=encoding)
-    if not made.text:
+    converted = maker.outline(encoding=encoding)
+    if not converted.text:
         raise LoadError("contains no text")
-    return (made,)
+    return (converted,)
 
 
 def _parsed(raw: bytes) -> tuple[Any, str]:

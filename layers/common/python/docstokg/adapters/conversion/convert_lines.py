@@ -129,7 +129,7 @@ class TextMaker:
             self.add("text", f"Columns without values: {'; '.join(empty)}.")
 
     def lines(
-        self, lines: Iterable[Sequence[tuple[str, tuple[int, int, int, int]]]], rest: str = ""
+        self, lines: Iterable[Sequence[tuple[str, tuple[int, int, int, int]]]], ending: str = ""
     ) -> None:
         """Write a paragraph of words, each with its box (as in `Place`).
 
@@ -144,7 +144,7 @@ class TextMaker:
                 begin = start + len(text)
                 text += word
                 self.places.append(Place(begin, start + len(text.removesuffix(GOES_ON)), *box))
-        text = text.removesuffix(GOES_ON) + rest if rest else text
+        text = text.removesuffix(GOES_ON) + ending if ending else text
         self.add("text", text.replace(GOES_ON, "-"))
 
     def page(self, label: str) -> None:
@@ -164,9 +164,11 @@ class TextMaker:
     def outline(self, title: str = "", encoding: str = "") -> Outline:
         """Return the text, titled `title` or its first heading of level 1; record `encoding`."""
         first = next((b.label for b in self.blocks if b.kind == "heading" and b.level == 1), "")
-        made = Outline("".join(self._parts), tuple(self.blocks), title.strip() or first, encoding)
+        row_cells = Outline(
+            "".join(self._parts), tuple(self.blocks), title.strip() or first, encoding
+        )
         notes = tuple(f"{kind}: {n}" for kind, n in self.left_out.items() if kind and n)
-        return replace(made, places=tuple(self.places), notes=notes)
+        return replace(row_cells, places=tuple(self.places), notes=notes)
 
     def _write(self, text: str) -> None:
         self._parts.append(text)
@@ -178,21 +180,21 @@ def filled(rows: Iterable[Sequence[Cell]]) -> Iterator[list[Cell]]:
     below: dict[int, tuple[int, Cell]] = {}
     above: list[Cell] = []
     for row in rows:
-        made: list[Cell] = []
+        row_cells: list[Cell] = []
         for cell in row:
-            _carried(made, below)
+            _carried(row_cells, below)
             if cell.text is None:
-                own = above[len(made)] if len(made) < len(above) else Cell("")
-                text, box = _copied(own), own.box
+                upper = above[len(row_cells)] if len(row_cells) < len(above) else Cell("")
+                text, box = _copied(upper), upper.box
                 cell = replace(cell, text=text, box=box)  # noqa: PLW2901 - the same cell
-            span = max(1, min(cell.columns, MOST_COLUMNS - len(made)))
+            span = max(1, min(cell.columns, MOST_COLUMNS - len(row_cells)))
             if cell.rows > 1:
                 copy = replace(cell, text=_copied(cell))
-                below |= {len(made) + n: (cell.rows - 1, copy) for n in range(span)}
-            made += [replace(cell, columns=0 if n else 1) for n in range(span)]
-        _carried(made, below)
-        above = made
-        yield made
+                below |= {len(row_cells) + n: (cell.rows - 1, copy) for n in range(span)}
+            row_cells += [replace(cell, columns=0 if n else 1) for n in range(span)]
+        _carried(row_cells, below)
+        above = row_cells
+        yield row_cells
 
 
 def _copied(cell: Cell) -> str:
@@ -200,12 +202,12 @@ def _copied(cell: Cell) -> str:
     return text if len(text) <= LONGEST_COPY else text[:LONGEST_COPY].rpartition(" ")[0]
 
 
-def _carried(made: list[Cell], below: dict[int, tuple[int, Cell]]) -> None:
-    while (reaching := below.pop(len(made), None)) is not None:
+def _carried(row_cells: list[Cell], below: dict[int, tuple[int, Cell]]) -> None:
+    while (reaching := below.pop(len(row_cells), None)) is not None:
         rows, cell = reaching
         if rows > 1:
-            below[len(made)] = rows - 1, cell
-        made.append(replace(cell, columns=1))
+            below[len(row_cells)] = rows - 1, cell
+        row_cells.append(replace(cell, columns=1))
 
 
 def moved(block: Block, by: int) -> Block:

@@ -66,8 +66,8 @@ class _Page:
         if not line.startswith((".", "'")):
             self._take(_plain(line))
             return
-        name, _, rest = line[1:].strip().partition(" ")
-        values = [(m[1] if m[1] is not None else m[2]) for m in _ARGUMENT.finditer(rest)]
+        name, _, arguments = line[1:].strip().partition(" ")
+        values = [(m[1] if m[1] is not None else m[2]) for m in _ARGUMENT.finditer(arguments)]
         values = [_plain(value) for value in values if not value.startswith('\\"')]
         if name in ("TH", "Dt") and values:
             self.title = f"{values[0].lower()}({values[1]})" if len(values) > 1 else values[0]

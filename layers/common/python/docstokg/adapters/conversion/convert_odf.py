@@ -105,15 +105,15 @@ class _Reader:
         return "" if is_shown else "hidden sheets not read"
 
     def _style(self, family: str, name: str) -> dict[str, str]:
-        found: dict[str, str] = {}
+        column_cells: dict[str, str] = {}
         for _ in range(DEEPEST_STYLE):
             style = self._styles.get((family, name))
             if style is None:
                 break
             for properties in style:
-                found = {**properties.attrib, **found}
+                column_cells = {**properties.attrib, **column_cells}
             name = style.get("parent-style-name", "")
-        return found
+        return column_cells
 
     def _heading(self, part: Element) -> None:
         level = _times(part, "outline-level")

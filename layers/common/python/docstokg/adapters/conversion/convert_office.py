@@ -106,20 +106,20 @@ class Words:
 
     def _run(self, run: Element) -> str:
         text = "".join(self.of(part) for part in run if part.tag not in _NO_WORDS)
-        own = run.find("rPr")
-        if own is None or not is_visible(text):
+        direct = run.find("rPr")
+        if direct is None or not is_visible(text):
             return text
-        style = self._styles.get(value_of(own, "rStyle"), _NOTHING).find("rPr")
-        background = shade_of(own)
+        style = self._styles.get(value_of(direct, "rStyle"), _NOTHING).find("rPr")
+        background = shade_of(direct)
         background = self.background if background is None else background
-        for properties in (own, style):
+        for properties in (direct, style):
             if kind := left_out_kind(properties, background, self._smallest):
                 self.left_out[kind] += 1
                 return ""
-        if not background and colour_of(own) == WHITE:
+        if not background and colour_of(direct) == WHITE:
             self.left_out[UNKNOWN_BACKGROUND] += 1
-        place = value_of(own, "vertAlign") or value_of(style, "vertAlign")
-        offset = {"superscript": "1", "subscript": "-1"}.get(place, own.get("baseline", "0"))
+        place = value_of(direct, "vertAlign") or value_of(style, "vertAlign")
+        offset = {"superscript": "1", "subscript": "-1"}.get(place, direct.get("baseline", "0"))
         if not offset.strip("0"):
             return text
         return f"{LOWERED if offset.startswith('-') else RAISED}{text}{LEVEL}"
@@ -246,7 +246,7 @@ def convert_pptx(raw: bytes) -> tuple[Outline, ...]:
     links = package.links(main)
     maker, charts = TextMaker(), list[str]()
     words = Words(maker.left_out, smallest=200)
-    slides = dict.fromkeys(one.get("rel:id", "") for one in package.tree(main).iter("sldId"))
+    slides = dict.fromkeys(node.get("rel:id", "") for node in package.tree(main).iter("sldId"))
     for number, slide in enumerate(slides, 1):
         name = links.get(slide, ("", ""))[1]
         content = package.tree(name)
@@ -270,15 +270,18 @@ def write_chart(maker: TextMaker, chart: Element) -> None:
     title = next(chart.iter("title"), Element("none"))
     maker.add("text", one_line(" ".join(t.text or "" for t in title.iter("t"))))
     series = list(chart.iter("ser"))
-    names = [one_line(" ".join(_points(one.find("tx")).values())) for one in series]
+    names = [one_line(" ".join(_points(node.find("tx")).values())) for node in series]
     categories: dict[int, str] = {}
-    for one in series:
-        categories |= _points(one.find("cat")) or _points(one.find("xVal"))
-    values = [_points(one.find("val")) or _points(one.find("yVal")) for one in series]
+    for node in series:
+        categories |= _points(node.find("cat")) or _points(node.find("xVal"))
+    values = [_points(node.find("val")) or _points(node.find("yVal")) for node in series]
     head = [Cell(text, head=True) for text in ("", *names)]
     rows = [
-        [Cell(text) for text in (categories.get(at, ""), *(own.get(at, "") for own in values))]
-        for at in sorted({at for own in values for at in own})
+        [
+            Cell(text)
+            for text in (categories.get(at, ""), *(direct.get(at, "") for direct in values))
+        ]
+        for at in sorted({at for direct in values for at in direct})
     ]
     maker.table([head, *rows] if any(names) else rows)
 
@@ -287,11 +290,11 @@ def _points(holder: Element | None) -> dict[int, str]:
     if holder is None:
         return {}
     code = next(holder.iter("formatCode"), Element("none")).text or ""
-    found = {
+    points = {
         _number(point.get("idx", "0")): shown(point.findtext("v") or "", code, EPOCH)
         for point in holder.iter("pt")
     } or {0: holder.findtext("v") or ""}
-    return {at: one_line(value) for at, value in found.items() if value}
+    return {at: one_line(value) for at, value in points.items() if value}
 
 
 def _shapes(slide: Element, maker: TextMaker, words: Words, notes: bool = False) -> None:
@@ -358,7 +361,7 @@ def _boxes(part: Element) -> Iterator[Element]:
         if inner.tag == "txbxContent":
             yield inner
         elif inner.tag == "AlternateContent":
-            yield from next(filter(None, (list(_boxes(one)) for one in inner)), [])
+            yield from next(filter(None, (list(_boxes(node)) for node in inner)), [])
         elif inner.tag not in ("del", "moveFrom"):
             yield from _boxes(inner)
 
@@ -391,7 +394,9 @@ def cell_of(cell: Element, words: Words, head: bool) -> Cell:
 
 
 def _has_text(part: Element) -> bool:
-    return any(is_visible(one.text or "") for one in part.iter() if one.tag in ("t", "text", "v"))
+    return any(
+        is_visible(node.text or "") for node in part.iter() if node.tag in ("t", "text", "v")
+    )
 
 
 def _is_on(element: Element | None, name: str = "val", default: str = "") -> bool:

@@ -118,7 +118,7 @@ class _Writer:
                 continue
             self._names = []
             words = [[(word.text, word.box) for word in line] for line in part]
-            maker.lines(words, page.rest if at + 1 == len(page.parts) else "")
+            maker.lines(words, page.ending if at + 1 == len(page.parts) else "")
         if any(page.reading):
             maker.places[done:] = (_read(place, page.reading) for place in maker.places[done:])
 
@@ -128,8 +128,8 @@ def _read(place: Place, reading: Reading) -> Place:
     inside = [
         sure
         for line in reading
-        for _, (left, top, right, bottom), sure in line
-        if x0 <= (left + right) / 2 <= x1 and y0 <= (top + bottom) / 2 <= y1
+        for _, (low_x, top, right, bottom), sure in line
+        if x0 <= (low_x + right) / 2 <= x1 and y0 <= (top + bottom) / 2 <= y1
     ]
     return place._replace(ocr=max(1, min(inside)) if inside else 0)
 

@@ -88,7 +88,7 @@ def _visible(text: str, left_out: Counter[str]) -> str:
 
 def _changed(state: dict[str, str], word: str, value: str, white: set[str]) -> dict[str, str]:
     if word == "plain":
-        return {key: kept for key, kept in state.items() if key in ("unread", "end")}
+        return {key: setting for key, setting in state.items() if key in ("unread", "end")}
     kind = _LEFT_OUT.get(word, "")
     if word == "fs" and value.isdecimal() and int(value) < 4:
         kind = TINY

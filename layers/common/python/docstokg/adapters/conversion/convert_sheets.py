@@ -207,8 +207,8 @@ def _rows(
                 number = int(place[2])
                 values += [""] * (min(_column(place[1]), MOST_COLUMNS) - 1 - len(values))
             style = cell.get("s", "0")
-            known = style.isdecimal() and int(style) < len(formats)
-            code, kind = formats[int(style)] if known else ("", "")
+            has_style = style.isdecimal() and int(style) < len(formats)
+            code, kind = formats[int(style)] if has_style else ("", "")
             inline = cell.find("is")
             text = _value(cell, strings, code, first) if inline is None else words.of(inline)
             value = one_line(text)
@@ -254,13 +254,13 @@ def _integer(part: Element, name: str) -> int:
 
 def _merges(sheet: Element) -> dict[int, list[tuple[int, tuple[int, int]]]]:
     merged: dict[int, list[tuple[int, tuple[int, int]]]] = defaultdict(list)
-    left = MOST_MERGED
-    for one in sheet.iter("mergeCell"):
-        if (place := _MERGED.fullmatch(one.get("ref", ""))) is None:
+    room = MOST_MERGED
+    for merge in sheet.iter("mergeCell"):
+        if (place := _MERGED.fullmatch(merge.get("ref", ""))) is None:
             continue
         low, high = _column(place[1]), min(_column(place[3]), MOST_COLUMNS)
-        left -= (high - low + 1) * (int(place[4]) - int(place[2]) + 1)
-        if left < 0:
+        room -= (high - low + 1) * (int(place[4]) - int(place[2]) + 1)
+        if room < 0:
             break
         for row in range(int(place[2]), int(place[4]) + 1):
             merged[row] += [(column, (int(place[2]), low)) for column in range(low, high + 1)]

@@ -45,17 +45,19 @@ FORMATS: dict[str, tuple[str, str, str]] = {
 
 def installed_versions() -> dict[str, str]:
     """Map each readable suffix, also with `.gz`, to reader and version."""
-    made: dict[str, str] = {}
+    versions: dict[str, str] = {}
     for kind, (module, _, package) in FORMATS.items():
         try:
             name = US if package == US else f"{package}-{version(package)}"
-            made[kind] = f"{name}/{OWN.get(module, '1')}"
+            versions[kind] = f"{name}/{OWN.get(module, '1')}"
         except PackageNotFoundError:
             continue
     with contextlib.suppress(PackageNotFoundError, KeyError):
-        made[".pdf"] += f"+rapidocr-{version('rapidocr')}"
-    known = {suffix: made[kind] for suffix, kind in SUFFIXES.items() if kind in made} | made
-    return known | {f"{suffix}.gz": by for suffix, by in made.items()}
+        versions[".pdf"] += f"+rapidocr-{version('rapidocr')}"
+    suffixes = {
+        suffix: versions[kind] for suffix, kind in SUFFIXES.items() if kind in versions
+    } | versions
+    return suffixes | {f"{suffix}.gz": by for suffix, by in versions.items()}
 
 
 def convert(suffix: str, raw: bytes) -> tuple[Outline, ...]:
@@ -66,6 +68,6 @@ def convert(suffix: str, raw: bytes) -> tuple[Outline, ...]:
     if suffix.endswith(".gz"):
         suffix, raw = suffix.removesuffix(".gz"), unpacked(raw)
     module, function, _ = FORMATS[SUFFIXES.get(suffix, suffix)]
-    found = importlib.import_module(f"docstokg.adapters.conversion.{module}")
-    outlines: tuple[Outline, ...] = getattr(found, function)(raw)
+    reader = importlib.import_module(f"docstokg.adapters.conversion.{module}")
+    outlines: tuple[Outline, ...] = getattr(reader, function)(raw)
     return outlines

@@ -44,19 +44,19 @@ def _shown(number: Decimal, value: str, code: str, epoch: datetime.datetime) -> 
     plain = _TOKEN.sub("", section).lower()
     if re.search(r"[ymdhs]", plain) and "general" not in plain:
         return _moment(number, plain, epoch)
-    written = _written(abs(number) if len(parts) > 1 else number, section)
-    return f"{float(value):.15g}" if written is None else written
+    digits_text = _written(abs(number) if len(parts) > 1 else number, section)
+    return f"{float(value):.15g}" if digits_text is None else digits_text
 
 
 def _elapsed(number: Decimal, unit: str, section: str) -> str:
     seconds = int((number * 86400).quantize(Decimal(1), ROUND_HALF_UP))
     sign, seconds = ("-", -seconds) if seconds < 0 else ("", seconds)
-    first, rest = divmod(seconds, _SHOWN[unit])
+    first, remainder = divmod(seconds, _SHOWN[unit])
     fields = [str(first)]
     if unit == "h":
-        fields.append(f"{rest // 60:02}")
+        fields.append(f"{remainder // 60:02}")
     if unit != "s" and "s" in section.lower():
-        fields.append(f"{rest % 60:02}")
+        fields.append(f"{remainder % 60:02}")
     return sign + ":".join(fields)
 
 
@@ -82,8 +82,8 @@ def _written(number: Decimal, section: str) -> str | None:
     rounded = number.quantize(Decimal(1).scaleb(-len(part)), ROUND_HALF_UP)
     sign, size = ("-", -rounded) if rounded < 0 else ("", rounded)
     head, _, tail = f"{size:f}".partition(".")
-    least = part.rstrip("#?")
-    while len(tail) > len(least) and tail.endswith("0"):
+    required = part.rstrip("#?")
+    while len(tail) > len(required) and tail.endswith("0"):
         tail = tail[:-1]
     head = head.lstrip("0").zfill(whole.count("0"))
     if "," in whole:

@@ -66,8 +66,10 @@ class Numbering:
 
     def _level(self, kind: str, overrides: dict[str, Element], level: int) -> Element | None:
         override = overrides.get(str(level))
-        own = override.find("lvl") if override is not None else None
-        return own if own is not None else self._abstract.get(kind, {}).get(str(level))
+        replacement = override.find("lvl") if override is not None else None
+        return (
+            replacement if replacement is not None else self._abstract.get(kind, {}).get(str(level))
+        )
 
     def _place(self, properties: Element | None) -> tuple[str, int]:
         number = level = ""
@@ -76,9 +78,9 @@ class Numbering:
         while properties is not None and steps <= DEEPEST:
             holder = properties.find("numPr")
             number, level = number or value_of(holder, "numId"), level or value_of(holder, "ilvl")
-            known = self.styles.get(style)
-            properties = known.find("pPr") if known is not None else None
-            style, steps = value_of(known, "basedOn"), steps + 1
+            style_element = self.styles.get(style)
+            properties = style_element.find("pPr") if style_element is not None else None
+            style, steps = value_of(style_element, "basedOn"), steps + 1
         if not level:
             levels = self._abstract.get(self._lists.get(number, ("", {}))[0], {})
             linked = (at for at, each in levels.items() if value_of(each, "pStyle") == name)

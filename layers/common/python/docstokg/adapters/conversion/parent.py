@@ -52,13 +52,13 @@ class ChildConverter:
         Raise `LoadError` with the reason, `Timeout` after `wall_s`, `Unavailable` if the process
         ends.
         """
-        made = self._asked("convert", suffix, raw)["documents"]
-        if suffix == ".pdf" and made[0]["scanned"]:
-            if readings := self._readings(made[0]["scanned"], raw):
-                made = self._asked("convert", suffix, raw, readings=readings)["documents"]
-            if not made[0]["text"].strip():
+        documents = self._asked("convert", suffix, raw)["documents"]
+        if suffix == ".pdf" and documents[0]["scanned"]:
+            if readings := self._readings(documents[0]["scanned"], raw):
+                documents = self._asked("convert", suffix, raw, readings=readings)["documents"]
+            if not documents[0]["text"].strip():
                 raise LoadError(f"has no text layer ({SCANNED})")
-        return tuple(_outline(document) for document in made)
+        return tuple(_outline(document) for document in documents)
 
     def _readings(self, pages: list[int], raw: bytes) -> dict[int, list[Any]]:
         readings: dict[int, list[Any]] = {}
@@ -71,8 +71,8 @@ class ChildConverter:
         """Return a page (from 1) of a PDF as PNG; errors as in `convert`."""
         return base64.b64decode(self._asked("draw", ".pdf", raw, page=page)["picture"])
 
-    def _asked(self, task: str, suffix: str, raw: bytes, **more: Any) -> dict[str, Any]:
-        head = {"task": task, "suffix": suffix, "size": len(raw), **more}
+    def _asked(self, task: str, suffix: str, raw: bytes, **fields: Any) -> dict[str, Any]:
+        head = {"task": task, "suffix": suffix, "size": len(raw), **fields}
         with self._lock:
             answer: dict[str, Any] = json.loads(self._exchange(head, raw))
         if "refused" in answer:
@@ -134,32 +134,32 @@ def _line(stream: IO[bytes]) -> bytes:
     return line
 
 
-def _outline(said: dict[str, Any]) -> Outline:
-    text = said["text"]
+def _outline(reply: dict[str, Any]) -> Outline:
+    text = reply["text"]
     if not text.isascii():
         text = text.encode("utf-8", "replace").decode("utf-8")
-    told = {
+    changes = {
         "text": text.replace("\0", "\ufffd"),
-        "blocks": _blocks(said["blocks"], 0, len(text)),
-        "title": said["title"].replace("\0", ""),
-        "acl": tuple(said["acl"]),
-        "places": tuple(Place(*map(int, place)) for place in said["places"]),
-        "scanned": tuple(map(int, said["scanned"])),
-        "notes": tuple(map(str, said["notes"])),
+        "blocks": _blocks(reply["blocks"], 0, len(text)),
+        "title": reply["title"].replace("\0", ""),
+        "acl": tuple(reply["acl"]),
+        "places": tuple(Place(*map(int, place)) for place in reply["places"]),
+        "scanned": tuple(map(int, reply["scanned"])),
+        "notes": tuple(map(str, reply["notes"])),
     }
-    return Outline(**(said | told))
+    return Outline(**(reply | changes))
 
 
-def _blocks(said: list[dict[str, Any]], low: int, high: int) -> tuple[Block, ...]:
+def _blocks(reply: list[dict[str, Any]], low: int, high: int) -> tuple[Block, ...]:
     blocks: list[Block] = []
-    for one in said:
-        start, end = one["start"], one["end"]
-        if one["kind"] not in KINDS or not low <= start <= end <= high:
+    for entry in reply:
+        start, end = entry["start"], entry["end"]
+        if entry["kind"] not in KINDS or not low <= start <= end <= high:
             raise LoadError("the converter returned invalid offsets")
-        told = {
-            "children": _blocks(one["children"], start, end),
-            "label": one["label"].replace("\0", ""),
+        changes = {
+            "children": _blocks(entry["children"], start, end),
+            "label": entry["label"].replace("\0", ""),
         }
-        blocks.append(Block(**(one | told)))
+        blocks.append(Block(**(entry | changes)))
         low = end
     return tuple(blocks)

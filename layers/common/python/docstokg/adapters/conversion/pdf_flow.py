@@ -42,7 +42,7 @@ class PageParts:
     height: int
     parts: list[Table | list[Line]]
     reading: Reading = field(default_factory=list)
-    rest: str = ""
+    ending: str = ""
 
 
 def parts_of(
@@ -57,9 +57,9 @@ def parts_of(
     for line in lines:
         places = range(at, at + len(line))
         at += len(line)
-        rest = [words[place] for place in places if place not in inside]
+        outside = [words[place] for place in places if place not in inside]
         tables = [first[place] for place in places if place in first]
-        if paragraph and (tables or not rest or _begins(paragraph, rest)):
+        if paragraph and (tables or not outside or _begins(paragraph, outside)):
             yield paragraph
             paragraph = []
         for table in tables:
@@ -67,8 +67,8 @@ def parts_of(
                 yield table
             for column in table.columns:
                 yield from parts_of([[words[at] for at in row] for row in column], [], [])
-        if rest:
-            paragraph.append(rest)
+        if outside:
+            paragraph.append(outside)
     if paragraph:
         yield paragraph
 
@@ -101,19 +101,19 @@ class Furniture:
         if not repeated:
             return
         parts: list[Table | list[Line]] = []
-        kept: list[Line] = []
+        first_lines: list[Line] = []
         for part in page.parts:
             if isinstance(part, Table):
                 parts.append(part)
                 continue
-            if left := [line for line in part if id(line) not in repeated]:
-                parts.append(left)
+            if unrepeated := [line for line in part if id(line) not in repeated]:
+                parts.append(unrepeated)
             for line in part:
                 if id(line) in repeated and repeated[id(line)] not in self._kept:
                     self._kept.add(repeated[id(line)])
                     self.texts.append(" ".join(word.text for word in line))
-                    kept.append(line)
-        page.parts = [*parts, *([line] for line in kept)]
+                    first_lines.append(line)
+        page.parts = [*parts, *([line] for line in first_lines)]
 
 
 def _marks(page: PageParts) -> Iterator[tuple[Mark, Line]]:
@@ -130,7 +130,7 @@ def _marks(page: PageParts) -> Iterator[tuple[Mark, Line]]:
 
 
 def move_rest(page: PageParts, following: PageParts) -> None:
-    """Move the end of an unfinished sentence from the top of the following page to `page.rest`.
+    """Move the end of an unfinished sentence from the top of the following page to `page.ending`.
 
     Not after a stop or table, with a capital, or over LONGEST_REST words.
     """
@@ -147,8 +147,8 @@ def move_rest(page: PageParts, following: PageParts) -> None:
     if stop > LONGEST_REST:
         return
     text = " ".join(word.text for word in words[:stop]).replace(f"{GOES_ON} ", "")
-    page.rest = ("" if end.endswith(GOES_ON) else " ") + text.replace(GOES_ON, "-")
+    page.ending = ("" if end.endswith(GOES_ON) else " ") + text.replace(GOES_ON, "-")
     moved = {id(word) for word in words[:stop]}
-    left = [[word for word in line if id(word) not in moved] for line in first]
-    kept: list[Line] = [line for line in left if line]
-    following.parts[:1] = [kept] if kept else []
+    unmoved = [[word for word in line if id(word) not in moved] for line in first]
+    first_lines: list[Line] = [line for line in unmoved if line]
+    following.parts[:1] = [first_lines] if first_lines else []

@@ -79,9 +79,9 @@ class PageView:
         self._steps = [((x - at[0][0]) / 1000, (y - at[0][1]) / 1000) for x, y in at[1:]]
 
     def _device(self, x: float, y: float) -> tuple[int, int]:
-        left, top = ctypes.c_int(), ctypes.c_int()
-        raw.FPDF_PageToDevice(self._page, 0, 0, *self.size, 0, x, y, left, top)
-        return left.value, top.value
+        across, top = ctypes.c_int(), ctypes.c_int()
+        raw.FPDF_PageToDevice(self._page, 0, 0, *self.size, 0, x, y, across, top)
+        return across.value, top.value
 
     def point(self, x: float, y: float) -> tuple[float, float]:
         """Map a page point (in points) to the visible page (tenths of a point)."""
@@ -114,14 +114,14 @@ def lines_of(
     lines: list[list[Word]] = [[]]
     letters: list[int] = []
     boxes: list[Corners] = []
-    found = raw.FS_RECTF()
+    rectangle = raw.FS_RECTF()
     before, breaks = "", False
     for at in itertools.chain(range(count), (-1,)):
         code = raw.FPDFText_GetUnicode(text, at) if at >= 0 else 10
         if code > 32 and code not in (0xA0, 0xFFFE, 0xFFFF):
             letters.append(code)
-            if raw.FPDFText_GetLooseCharBox(text, at, found):
-                boxes.append((found.left, found.bottom, found.right, found.top))
+            if raw.FPDFText_GetLooseCharBox(text, at, rectangle):
+                boxes.append((rectangle.left, rectangle.bottom, rectangle.right, rectangle.top))
             continue
         if code == ord(GOES_ON):  # PDFium's code for a line-end hyphen
             letters.append(code)
@@ -188,8 +188,8 @@ def _mark(letter: str, box: Corners, highest: Corners, page: pdfium.PdfTextPage,
     if not letter.isdecimal():
         return ""
     # A raised digit of the font itself has the full line height.
-    left, right, bottom, top = (ctypes.c_double() for _ in range(4))
-    raw.FPDFText_GetCharBox(page, at, left, right, bottom, top)
+    x0, right, bottom, top = (ctypes.c_double() for _ in range(4))
+    raw.FPDFText_GetCharBox(page, at, x0, right, bottom, top)
     if top.value - bottom.value > 0.55 * height:
         return ""
     low = (bottom.value - highest[1]) / height
@@ -319,10 +319,10 @@ def form_values(
     return values
 
 
-def _said(ask: Callable[..., int], form: pdfium.PdfFormEnv, field: object) -> str:
-    size = min(ask(form, field, None, 0), LONGEST_FIELD)
+def _said(getter: Callable[..., int], form: pdfium.PdfFormEnv, field: object) -> str:
+    size = min(getter(form, field, None, 0), LONGEST_FIELD)
     room = ctypes.create_string_buffer(size)
-    ask(form, field, ctypes.cast(room, ctypes.POINTER(ctypes.c_ushort)), size)
+    getter(form, field, ctypes.cast(room, ctypes.POINTER(ctypes.c_ushort)), size)
     return " ".join(room.raw[: max(size - 2, 0)].decode("utf-16-le", "replace").split())
 
 
@@ -331,11 +331,11 @@ def with_values(lines: list[list[Word]], values: Sequence[Word]) -> list[list[Wo
     for value in values:
         if value.text[-1] not in ".!?":
             value = value._replace(text=f"{value.text}.")  # noqa: PLW2901 - the same value
-        left, top, _, bottom = value.box
+        x0, top, _, bottom = value.box
         before = [
             line
             for line in lines
-            if top - THIN <= line[-1].middle[1] <= bottom + THIN and line[-1].box[2] <= left + THIN
+            if top - THIN <= line[-1].middle[1] <= bottom + THIN and line[-1].box[2] <= x0 + THIN
         ]
         if before:
             max(before, key=lambda line: line[-1].box[2]).append(value)

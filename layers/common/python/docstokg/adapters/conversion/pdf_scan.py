@@ -59,21 +59,21 @@ def read(page: pdfium.PdfPage) -> Reading:
     """Return a page's lines of words in order, correcting a skewed scan; [] without text."""
     scale = PIXELS / max(page.get_size())
     picture = page.render(scale=scale, force_bitmap_format=raw.FPDFBitmap_BGR).to_numpy()
-    found = reader()(picture)
-    if found.txts is None:
+    result = reader()(picture)
+    if result.txts is None:
         return []
-    boxes = (found.boxes * 10 / scale).tolist()
+    boxes = (result.boxes * 10 / scale).tolist()
     slope = median((by - ay) / max(bx - ax, 1) for (ax, ay), (bx, by), *_ in boxes)
     level = [
         Word(text, (ax + slope * ay, ay - slope * ax, cx + slope * cy, cy - slope * cx))
-        for text, ((ax, ay), _, (cx, cy), _) in zip(found.txts, boxes, strict=True)
+        for text, ((ax, ay), _, (cx, cy), _) in zip(result.txts, boxes, strict=True)
     ]
     lines = [
         [
             (match[0], _part(box, *(at / len(text) for at in match.span())), round(1000 * sure))
             for match in re.finditer(r"\S+", text)
         ]
-        for text, box, sure in zip(found.txts, boxes, found.scores, strict=True)
+        for text, box, sure in zip(result.txts, boxes, result.scores, strict=True)
     ]
     return [[word for at in row for word in lines[at]] for row in rows_of(level, range(len(level)))]
 

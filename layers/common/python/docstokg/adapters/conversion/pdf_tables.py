@@ -44,13 +44,13 @@ class Table(NamedTuple):
 def tables_of(words: Sequence[Word], level: Sequence[Box], upright: Sequence[Box]) -> list[Table]:
     """Find the page's tables, by drawn lines or alignment; `words` are in file order."""
     tables: list[Table] = []
-    left = set(range(len(words)))
+    loose = set(range(len(words)))
     for rules in _together(level, upright):
-        table = _ruled(words, left, *rules)
+        table = _ruled(words, loose, *rules)
         if table is not None:
             tables.append(table)
-            left -= table.words
-    return [*tables, *_aligned(words, left)]
+            loose -= table.words
+    return [*tables, *_aligned(words, loose)]
 
 
 def _together(level: Sequence[Box], upright: Sequence[Box]) -> list[tuple[list[Box], list[Box]]]:
@@ -59,31 +59,31 @@ def _together(level: Sequence[Box], upright: Sequence[Box]) -> list[tuple[list[B
         return []
     for kind, rules in enumerate((level, upright)):
         for rule in rules:
-            made = (rule, [] if kind else [rule], [rule] if kind else [])
+            drawn = (rule, [] if kind else [rule], [rule] if kind else [])
             apart = []
             for group in groups:
-                if _touch(group[0], made[0]):
-                    made = (union((group[0], made[0])), group[1] + made[1], group[2] + made[2])
+                if _touch(group[0], drawn[0]):
+                    drawn = (union((group[0], drawn[0])), group[1] + drawn[1], group[2] + drawn[2])
                 else:
                     apart.append(group)
-            groups = [*apart, made]
+            groups = [*apart, drawn]
     return [(across, down) for _, across, down in groups]
 
 
-def _touch(one: Box, other: Box) -> bool:
-    across = one[0] <= other[2] + THIN and other[0] <= one[2] + THIN
-    return across and one[1] <= other[3] + THIN and other[1] <= one[3] + THIN
+def _touch(first_box: Box, other: Box) -> bool:
+    across = first_box[0] <= other[2] + THIN and other[0] <= first_box[2] + THIN
+    return across and first_box[1] <= other[3] + THIN and other[1] <= first_box[3] + THIN
 
 
 def _ruled(
-    words: Sequence[Word], left: set[int], level: Sequence[Box], upright: Sequence[Box]
+    words: Sequence[Word], loose: set[int], level: Sequence[Box], upright: Sequence[Box]
 ) -> Table | None:
     ys = _lines(level, upright, 1)
     xs = _lines(upright, level, 0)
     if len(xs) < 3 or len(ys) < 2 or len(xs) * len(ys) > MOST_CELLS:
         return None
     grid: dict[tuple[int, int], list[int]] = defaultdict(list)
-    for at in sorted(left):
+    for at in sorted(loose):
         x, y = words[at].middle
         row, column = bisect_right(ys, y) - 1, bisect_right(xs, x) - 1
         if 0 <= row < len(ys) - 1 and 0 <= column < len(xs) - 1:
@@ -93,21 +93,21 @@ def _ruled(
     rows: list[list[Cell]] = []
     for row, (top, bottom) in enumerate(pairwise(ys)):
         columns = _merged(xs, (top + bottom) / 2, upright)
-        parts = _split(words, [[at for n in some for at in grid[row, n]] for some in columns])
+        parts = _split(words, [[at for n in members for at in grid[row, n]] for members in columns])
         joined = [
-            row > 0 and not _parted(level, 1, top, (xs[some[0]] + xs[some[-1] + 1]) / 2)
-            for some in columns
+            row > 0 and not _parted(level, 1, top, (xs[members[0]] + xs[members[-1] + 1]) / 2)
+            for members in columns
         ]
         rows += [
             [
-                replace(Cell(None) if goes_on else _cell(words, cell), columns=len(some))
-                for some, cell, goes_on in zip(columns, part, joined, strict=True)
+                replace(Cell(None) if goes_on else _cell(words, cell), columns=len(members))
+                for members, cell, goes_on in zip(columns, part, joined, strict=True)
             ]
             for part in parts
         ]
     if sum(sum(bool(cell.text) for cell in row) > 1 for row in rows) < 2:
         return None
-    return Table(rows, frozenset(at for some in grid.values() for at in some))
+    return Table(rows, frozenset(at for members in grid.values() for at in members))
 
 
 def _lines(rules: Sequence[Box], others: Sequence[Box], way: int) -> list[int]:
@@ -116,11 +116,11 @@ def _lines(rules: Sequence[Box], others: Sequence[Box], way: int) -> list[int]:
 
 
 def _apart(places: Iterable[int]) -> list[int]:
-    kept: list[int] = []
+    apart_places: list[int] = []
     for place in sorted(places):
-        if not kept or place - kept[-1] > 2 * THIN:
-            kept.append(place)
-    return kept
+        if not apart_places or place - apart_places[-1] > 2 * THIN:
+            apart_places.append(place)
+    return apart_places
 
 
 def _parted(rules: Sequence[Box], way: int, at: int, across: float) -> bool:
@@ -141,24 +141,26 @@ def _merged(xs: Sequence[int], y: float, upright: Sequence[Box]) -> list[list[in
 
 
 def _split(words: Sequence[Word], cells: Sequence[list[int]]) -> list[list[list[int]]]:
-    lines = rows_of(words, [at for some in cells for at in some])
+    lines = rows_of(words, [at for members in cells for at in members])
     starts = [line for line in lines if line[0] in cells[0]]
-    filled = [sum(any(at in line for at in some) for some in cells) for line in map(set, starts)]
+    filled = [
+        sum(any(at in line for at in members) for members in cells) for line in map(set, starts)
+    ]
     if len(starts) < 2 or min(filled) < max(2, len(cells) // 2):
         return [list(cells)]
     tops = [min(words[at].box[1] for at in line) for line in starts][1:]
     parts: list[list[list[int]]] = [[[] for _ in cells] for _ in starts]
-    for column, some in enumerate(cells):
-        for at in some:
+    for column, members in enumerate(cells):
+        for at in members:
             parts[bisect_right(tops, words[at].middle[1])][column].append(at)
     return parts
 
 
-def rows_of(words: Sequence[Word], some: Iterable[int]) -> list[list[int]]:
-    """Return the word indexes `some` by line, from the top, left to right."""
+def rows_of(words: Sequence[Word], members: Iterable[int]) -> list[list[int]]:
+    """Return the word indexes `members` by line, from the top, left to right."""
     lines: list[list[int]] = []
     bottom = 0.0
-    for at in sorted(some, key=lambda at: words[at].middle[1]):
+    for at in sorted(members, key=lambda at: words[at].middle[1]):
         if not lines or words[at].middle[1] > bottom:
             lines.append([])
             box = words[at].box
@@ -167,18 +169,18 @@ def rows_of(words: Sequence[Word], some: Iterable[int]) -> list[list[int]]:
     return [sorted(line, key=lambda at: words[at].box[0]) for line in lines]
 
 
-def _cell(words: Sequence[Word], some: Sequence[int]) -> Cell:
-    if not some:
+def _cell(words: Sequence[Word], members: Sequence[int]) -> Cell:
+    if not members:
         return Cell("")
-    ordered = [at for line in rows_of(words, some) for at in line]
+    ordered = [at for line in rows_of(words, members) for at in line]
     text = " ".join(words[at].text for at in ordered).replace(f"{GOES_ON} ", "")
-    return Cell(text.replace(GOES_ON, "-"), box=union(words[at].box for at in some))
+    return Cell(text.replace(GOES_ON, "-"), box=union(words[at].box for at in members))
 
 
-def _aligned(words: Sequence[Word], left: set[int]) -> list[Table]:
+def _aligned(words: Sequence[Word], loose: set[int]) -> list[Table]:
     tables: list[Table] = []
     region: list[list[list[int]]] = []
-    for parts in [*(_parts(words, line) for line in rows_of(words, left)), []]:
+    for parts in [*(_parts(words, line) for line in rows_of(words, loose)), []]:
         if _belongs(words, region, parts):
             region.append(parts)
             continue
@@ -203,11 +205,11 @@ def _belongs(
 ) -> bool:
     if not region or not parts:
         return len(parts) > 1
-    here, above = words[parts[0][0]].box, words[region[-1][0][0]].box
-    if here[1] - above[3] > 1.6 * (here[3] - here[1]):
+    box_here, above = words[parts[0][0]].box, words[region[-1][0][0]].box
+    if box_here[1] - above[3] > 1.6 * (box_here[3] - box_here[1]):
         return False
     second = words[region[0][1][0]].box[0]
-    if len(parts) > 1 or here[0] >= second - THIN:
+    if len(parts) > 1 or box_here[0] >= second - THIN:
         return True
     return words[parts[0][-1]].box[2] < second and bool(_prose(words, region))
 
@@ -224,19 +226,20 @@ def _columns(words: Sequence[Word], region: Sequence[Sequence[list[int]]]) -> Ta
     for parts in region:
         cells: list[list[int]] = [[] for _ in columns]
         for part in parts:
-            left, _, right, _ = union(words[at].box for at in part)
-            over = [n for n, (low, high) in enumerate(columns) if low < right and left < high]
+            low_x, _, right, _ = union(words[at].box for at in part)
+            over = [n for n, (low, high) in enumerate(columns) if low < right and low_x < high]
             for at in part:
                 cells[over[0] if len(over) == 1 else _nearest(columns, words[at])].append(at)
         if table and not cells[0] and len(parts) < len(columns):
-            for above, more in zip(table[-1], cells, strict=True):
-                above.extend(more)
+            for above, further in zip(table[-1], cells, strict=True):
+                above.extend(further)
         else:
             table.append(cells)
     every = [list(chain.from_iterable(cells)) for cells in table]
-    filled = sum(bool(some) for cells in table for some in cells)
+    filled = sum(bool(members) for cells in table for members in cells)
     sizes = [
-        median([len(some) for some in each if some] or [0]) for each in zip(*table, strict=True)
+        median([len(members) for members in each if members] or [0])
+        for each in zip(*table, strict=True)
     ]
     in_order = sum(max(above) < min(below) for above, below in pairwise(every))
     if (
@@ -247,8 +250,8 @@ def _columns(words: Sequence[Word], region: Sequence[Sequence[list[int]]]) -> Ta
         or in_order < 0.8 * (len(table) - 1)
     ):
         return None
-    rows = [[_cell(words, some) for some in cells] for cells in table]
-    fonts = [{words[at].font for some in cells for at in some} for cells in table]
+    rows = [[_cell(words, members) for members in cells] for cells in table]
+    fonts = [{words[at].font for members in cells for at in members} for cells in table]
     return Table(
         rows,
         frozenset(chain.from_iterable(every)),
@@ -276,10 +279,10 @@ def _is_prose(words: Sequence[Word], lines: Sequence[Sequence[int]]) -> bool:
     if len(lines) < FEWEST_LINES:
         return False
     # A line of prose is full: the next word does not fit, at any letter widths.
-    left, _, right, _ = union(words[at].box for line in lines for at in line)
+    low_x, _, right, _ = union(words[at].box for line in lines for at in line)
     full = sum(
         words[line[-1]].box[2] + words[following[0]].box[2] - words[following[0]].box[0]
-        >= left + WIDE * (right - left)
+        >= low_x + WIDE * (right - low_x)
         for line, following in pairwise(lines)
     )
     inner = (words[at].text for line in lines for at in line[:-1])

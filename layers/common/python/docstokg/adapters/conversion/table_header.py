@@ -78,12 +78,12 @@ def filled_right(rows: Sequence[Sequence[Cell]]) -> list[list[Cell]]:
 
     The first column's name is not repeated.
     """
-    made = [list(row) for row in rows]
-    for row, below in pairwise(made):
+    filled_rows = [list(row) for row in rows]
+    for row, below in pairwise(filled_rows):
         for at in range(2, len(row)):
             if not row[at].text and row[at - 1].text and at < len(below) and below[at].text:
                 row[at] = replace(row[at], text=row[at - 1].text)
-    return made
+    return filled_rows
 
 
 def _spans(first: Sequence[Cell], second: Sequence[Cell]) -> bool:

@@ -31,6 +31,13 @@ class Shards(NamedTuple):
 TEMPLATE_VERSION = 3
 
 
+# Slower questions and bulk requests are logged, if the service delivers slow logs.
+SLOW_LOGS: Json = {
+    "search.slowlog.threshold.query.warn": "1s",
+    "search.slowlog.threshold.fetch.warn": "1s",
+    "indexing.slowlog.threshold.index.warn": "10s",
+    "indexing.slowlog.source": "false",
+}
 # Facet key of non-English chunks.
 LANGUAGE = "language"
 
@@ -62,7 +69,7 @@ def template() -> Json:
 def index_settings(kind: str, shards: Shards) -> Json:
     """Return the settings of a new index of one kind: chunks, facts or documents."""
     own = template().get(kind, {}).get("settings", {}).get("index", {})
-    return {"index": {**own, **shards.settings()}}
+    return {"index": {**own, **SLOW_LOGS, **shards.settings()}}
 
 
 def feature_name(token: str) -> str:

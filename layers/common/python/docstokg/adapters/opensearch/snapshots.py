@@ -15,7 +15,7 @@ from docstokg.adapters.opensearch.layout import Json, Shards, facts_alias, index
 from docstokg.adapters.opensearch.lease import LEASES, LoadLease
 from docstokg.adapters.opensearch.server import Server, index_notes, limited, pages
 from docstokg.domain.deadline import Deadline
-from docstokg.errors import Misconfigured, Unavailable, WrongAnswer
+from docstokg.errors import DocsToKGError, Misconfigured, Unavailable, WrongAnswer
 
 REPOSITORY = "docstokg"
 LIMIT_S = 120.0
@@ -57,29 +57,41 @@ class Snapshots:
         self._complete(snapshot)
 
     def keep_daily(self, now: float, days: int = KEPT_DAYS) -> Json:
-        """Start today's snapshot if missing and delete expired daily ones.
+        """Start today's snapshot if missing; keep the last `days` daily ones that are complete.
 
-        Returns `begun` (name or ""), `removed` (names) and `age_days` of the newest (`days`
-        without). Nothing starts while a load is open. `now`: epoch seconds; `days`: snapshots to
-        keep.
+        Returns `begun` (name or ""), `removed` (names), `failed` (names of snapshots that ended
+        otherwise than SUCCESS, that could not begin or not be deleted; they are deleted and taken
+        again) and `age_days` of the newest complete one (`days` without). Nothing starts while a
+        load or a snapshot is open. `now`: epoch seconds.
         """
-        taken = self.names()
+        states = {name: state for name, state in self._states().items() if name.startswith(DAILY)}
         today = f"{DAILY}{time.strftime('%Y-%m-%d', time.gmtime(now))}"
-        begun = today not in taken and not self._is_loading()
-        if begun:
-            self._begin(today)
-        daily = sorted({name for name in taken if name.startswith(DAILY)} | {today})
-        gone = [name for name in daily[:-days] if name in taken]
-        for name in gone:
-            self._call("DELETE", f"/_snapshot/{REPOSITORY}/{name}")
-        last = today if begun or today in taken else max(daily[:-1], default="")
-        age_days = days if not last else (_day(today) - _day(last)) / 86_400
-        return {"begun": today if begun else "", "removed": gone, "age_days": age_days}
+        complete = sorted(name for name, state in states.items() if state == "SUCCESS")
+        failed = sorted(states.keys() - set(complete) - _running(states))
+        removed, refused = list[str](), set(failed)
+        for name in failed + complete[:-days]:
+            try:
+                self._call("DELETE", f"/_snapshot/{REPOSITORY}/{name}")
+                removed.append(name)
+            except DocsToKGError:
+                refused.add(name)
+        blocked = _running(states) or (states.keys() & {today}) - set(removed)
+        begins = not blocked and not self._is_loading()
+        if begins:
+            try:
+                self._begin(today)
+            except DocsToKGError:
+                begins, refused = False, refused | {today}
+        return {
+            "begun": today if begins else "",
+            "removed": removed,
+            "failed": sorted(refused),
+            "age_days": (_day(today) - _day(complete[-1])) / 86_400 if complete else days,
+        }
 
     def names(self) -> list[str]:
         """Return every snapshot of the repository, oldest first."""
-        answer = self._call("GET", f"/_snapshot/{REPOSITORY}/_all")
-        return [snapshot["snapshot"] for snapshot in answer["snapshots"]]
+        return list(self._states())
 
     def restore(self, snapshot: str) -> tuple[str, ...]:
         """Restore a snapshot into new indices, move the aliases to them, and remove the old ones.
@@ -181,6 +193,20 @@ class Snapshots:
             self._call("DELETE", f"/{index}")
         return tuple(one["add"]["index"] for one in swap if "add" in one)
 
+    def resize_is_due(self) -> bool:
+        """Return whether an index has other shards or replicas than configured."""
+        shards = self._server.shards
+        wanted = {"number_of_shards": shards.primaries, "number_of_replicas": shards.replicas}
+        if shards.replicas is None:
+            del wanted["number_of_replicas"]
+        return any(
+            int(settings["settings"]["index"][name]) != number
+            for alias in self._kinds
+            if self._behind(alias)
+            for settings in self._call("GET", f"/{alias}/_settings").values()
+            for name, number in wanted.items()
+        )
+
     def _copied(self, alias: str, index: str, shards: Shards) -> str:
         stem = index if index == self._register else index.rpartition("-")[0]
         new = f"{stem}-{_stamp()}"
@@ -242,6 +268,10 @@ class Snapshots:
         body = {"indices": indices, "include_global_state": False}
         self._call("PUT", f"/_snapshot/{REPOSITORY}/{snapshot}", body)
 
+    def _states(self) -> dict[str, str]:
+        answer = self._call("GET", f"/_snapshot/{REPOSITORY}/_all")
+        return {snapshot["snapshot"]: snapshot["state"] for snapshot in answer["snapshots"]}
+
     def _is_loading(self) -> bool:
         notes = index_notes(self._server, self._name, Deadline.after(LIMIT_S))
         return notes is None or bool(notes["unfinished"])
@@ -273,6 +303,10 @@ class Snapshots:
 
 def _stamp() -> str:
     return datetime.now(UTC).strftime("%Y%m%d%H%M%S%f")
+
+
+def _running(states: Mapping[str, str]) -> set[str]:
+    return {name for name, state in states.items() if state == "IN_PROGRESS"}
 
 
 def _day(name: str) -> float:

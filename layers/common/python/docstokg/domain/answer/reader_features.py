@@ -22,7 +22,7 @@ _DEFINED = re.compile(
     r"(?:what (?:is|are|does)|define|was (?:ist|sind|bedeutet)|qu'est-ce que|qu[eé] (?:es|son)"
     r"|che cos'? ?è|o que (?:é|são)|wat (?:is|zijn|betekent))\s+"
     r"(?:an?\b|the\b|eine?\b|une?\b|l[ae]\b|un[ao]?\b|um\b|een\b)?\s*"
-    r"(?P<name>[^?,]{2,60}?)(?:\s+mean)?\s*[?.]?",
+    r"(?P<name>[^?,]{2,120}?)(?:\s+mean)?\s*[?.]?",
     re.IGNORECASE,
 )
 _ARTICLE = re.compile(r"(?:(?:an?|the|eine?|der|die|das)\s+)?", re.IGNORECASE)
@@ -37,7 +37,7 @@ class Features(NamedTuple):
     rarity; a value in another notation counts; `words_around`: with title, heading and previous
     sentence. `place`: of its passage, 0 to 1. `long`: words above ten, in tens. `kind_missed`: 1 if
     the unit lacks the expected kind of answer, such as a number. `defines`: 1 if it opens the page
-    or section of the term that the question asks to define, 0.5 if it begins with that term.
+    or section of the term that the question asks to define, and 0.5 if it begins with that term.
     """
 
     cosine: float
@@ -177,12 +177,9 @@ def _defines(term: tuple[str, ...], unit: Part, block: Block) -> float:
     if unit.kind in ("code", "list"):
         return 0.0
     is_first = not block.text[: unit.start].rpartition("\n\n")[0].strip("# \n")
-    if not unit.before and (
-        stems(unit.above) == term or (is_first and stems(block.subject) == term)
-    ):
-        return 1.0
+    titled = stems(unit.above) == term or (is_first and stems(block.subject) == term)
     opening = stems(_ARTICLE.sub("", unit.shown.lstrip("*_ "), count=1))
-    return 0.5 * (opening[: len(term)] == term)
+    return float(titled and not unit.before) + 0.5 * (opening[: len(term)] == term)
 
 
 def _cosine(unit: Part, block: Block) -> float:

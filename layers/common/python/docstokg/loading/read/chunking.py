@@ -197,9 +197,9 @@ def _sections(
             inner.append(block)
             continue
         end = block.start if block is not None else len(outline.text)
-        own = max(start, section.heading.end) if section.heading is not None else start
+        path = max(start, section.heading.end) if section.heading is not None else start
         # A heading without content adds nothing to its children.
-        if any(True for _ in _units(outline.text, inner, own, end)):
+        if any(True for _ in _units(outline.text, inner, path, end)):
             yield section, list(_units(outline.text, inner, start, end))
         if block is None:
             return

@@ -134,7 +134,7 @@ def read_posted(posted: Posted, suffix: str, doc_id: str, converter: Converter) 
 
 
 def _documents(
-    raw: bytes, suffix: str, doc_id: str, converter: Converter, most: int = LARGEST_TEXT
+    raw: bytes, suffix: str, doc_id: str, converter: Converter, limit: int = LARGEST_TEXT
 ) -> tuple[Document, ...]:
     made_by = converter.versions.get(suffix, "")
     plain = TERMINAL.sub(b"", raw) if suffix in COLOURED and b"\x1b" in raw else raw
@@ -144,9 +144,9 @@ def _documents(
         )
     try:
         if suffix in SOURCE_TEXTS:
-            made = _text_document(plain, suffix, doc_id, converter)
+            parsed = _text_document(plain, suffix, doc_id, converter)
             # The text differs from the file, so it is stored.
-            return (made if plain == raw else replace(made, converter=f"docstokg/1 {made_by}"),)
+            return (parsed if plain == raw else replace(parsed, converter=f"docstokg/1 {made_by}"),)
         outlines = converter.convert(suffix, plain)
     except (Timeout, Unavailable) as ended:
         raise Rejected(str(ended)) from ended
@@ -158,22 +158,22 @@ def _documents(
     original = raw if suffix == ".pdf" and len(raw) <= LARGEST_ORIGINAL else None
     for number, outline in enumerate(outlines):
         several = len(outlines) > 1 or outline.member
-        own = outline.doc_id or (f"{doc_id}/{outline.member or number}" if several else doc_id)
-        if wrong := outline.refused or (id_problem(own) if outline.member else ""):
+        own_id = outline.doc_id or (f"{doc_id}/{outline.member or number}" if several else doc_id)
+        if wrong := outline.refused or (id_problem(own_id) if outline.member else ""):
             why = f"{outline.member}: {wrong}"
-            documents.append(Document(own, outline, 0, {}, {}, refused=why))
+            documents.append(Document(own_id, outline, 0, {}, {}, refused=why))
             continue
-        if (long := len(outline.text)) > most:
-            more = "" if most == LARGEST_TEXT else f"; `docstokg load` takes {LARGEST_TEXT:,}"
-            raise Rejected(f"{long:,} characters of text are more than {most:,}{more}")
+        if (long := len(outline.text)) > limit:
+            hint = "" if limit == LARGEST_TEXT else f"; `docstokg load` takes {LARGEST_TEXT:,}"
+            raise Rejected(f"{long:,} characters of text are more than {limit:,}{hint}")
         kind = (format_of(PurePath(outline.member)) if outline.member else "") or suffix
         filled = replace(outline, blocks=_filled(outline.text, outline.blocks, 0))
-        _check_id(own)
-        check_text([own, outline.title, outline.metadata, list(outline.acl)])
+        _check_id(own_id)
+        check_text([own_id, outline.title, outline.metadata, list(outline.acl)])
         check_depth(outline.metadata)
         fields = {"acl": outline.acl, "title": outline.title}
         document = Document(
-            own,
+            own_id,
             filled,
             0,
             fields,
@@ -210,16 +210,16 @@ def _text_document(raw: bytes, suffix: str, doc_id: str, converter: Converter) -
     fields, metadata = understood(front.values)
     _check_id(fields.get("doc_id", doc_id))
     # Blank lines replace the front matter, so that offsets count in the whole file.
-    shown = "".join(c if c in "\r\n" else " " for c in text[:body]) + text[body:]
+    visible_text = "".join(c if c in "\r\n" else " " for c in text[:body]) + text[body:]
     if suffix == ".txt":
-        outline = outline_text(shown)
+        outline = outline_text(visible_text)
     elif suffix in converter.versions:
-        (outline,) = converter.convert(suffix, shown.encode())
+        (outline,) = converter.convert(suffix, visible_text.encode())
     else:
         raise Rejected(
             f"the reader for {suffix} is not installed: pip install 'docstokg[documents]'"
         )
-    blocks = _filled(shown, outline.blocks, body)
+    blocks = _filled(visible_text, outline.blocks, body)
     return Document(
         doc_id=fields.get("doc_id", doc_id),
         outline=Outline(
@@ -255,12 +255,14 @@ def document_chunks(document: Document, name: str, counter: PieceCounter) -> Ite
     fields = document.fields
     title = (fields.get("title") or document.outline.title)[:LONGEST_TITLE]
     # Without a title, every chunk's encoder input contains the name.
-    shown = title or Path(name).stem[:LONGEST_TITLE]
-    known_as = () if title else (shown,)
+    visible_text = title or Path(name).stem[:LONGEST_TITLE]
+    known_as = () if title else (visible_text,)
     anchors = heading_anchors(document.outline.blocks)
-    places = [one for one in document.outline.blocks if one.anchor or one.kind == "quote"]
+    places = [entry for entry in document.outline.blocks if entry.anchor or entry.kind == "quote"]
     starts = [block.start for block in places]
-    cuts = cut_document(document.outline, document.body, shown, counter, anchors, document.summary)
+    cuts = cut_document(
+        document.outline, document.body, visible_text, counter, anchors, document.summary
+    )
     for number, cut in enumerate(cuts):
         section = cut.section
         heading = section.heading.label if section.heading is not None else ""

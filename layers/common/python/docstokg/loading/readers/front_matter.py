@@ -114,10 +114,10 @@ def understood(front: Json) -> tuple[Json, Json]:
         if value is None:
             continue
         if key in ("topics", "acl"):
-            many = value if isinstance(value, list) else [value]
-            if not all(isinstance(item, str) for item in many):
+            count = value if isinstance(value, list) else [value]
+            if not all(isinstance(item, str) for item in count):
                 raise Rejected(f"front matter: {key} must be strings")
-            fields[key] = tuple(dict.fromkeys(many))
+            fields[key] = tuple(dict.fromkeys(count))
         elif isinstance(value, str | int) and not isinstance(value, bool):
             fields[key] = str(value)
         else:

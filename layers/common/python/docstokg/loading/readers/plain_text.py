@@ -98,8 +98,8 @@ def _block(group: _Group) -> Block:
         return Block("text", group.start, group.end)
     below = tuple(map(_block, group.below))
     label = group.first if len(group.first) <= LONGEST_TERM else ""
-    own = Block("text", group.start, group.end)
-    return Block("item", group.start, below[-1].end, label=label, children=(own, *below))
+    first_block = Block("text", group.start, group.end)
+    return Block("item", group.start, below[-1].end, label=label, children=(first_block, *below))
 
 
 def _is_shout(group: _Group) -> bool:

@@ -220,6 +220,7 @@ def _resolve(rows: RunRows, stores: Stores) -> tuple[Linking, dict[str, Any]]:
         "loaded": rows.count - len(rejected) if run.posted else documents,
         "removed": len(removed),
         "kept_back": report.kept_back[:MAX_NAMED],
+        "kept_back_count": len(report.kept_back),
         "warnings": report.warnings,
         "rejected_count": rows.rejects.count,
         "rejected": [{"doc_id": place, "reason": reason} for place, reason in reasons.items()],
@@ -322,7 +323,7 @@ def close(
         _clear(run, objects)
         give_back(run, objects)
     end_turns(run, stores.index_writer)
-    return {"done": True, "loaded": report["loaded"], "removed": report["removed"]}
+    return {"done": True, **{key: report[key] for key in ("loaded", "removed", "kept_back_count")}}
 
 
 def _clear(run: IngestRun, objects: ObjectStore) -> None:
