@@ -181,6 +181,6 @@ def test_connection_is_kept_until_closed(peer, server_for) -> None:
     with Client(peer.url) as rag:
         for _ in range(3):
             rag.search("What are seizures?")
-        (pool,) = [rag._pool.pools[key] for key in rag._pool.pools.keys()]
+        pool = rag._pool.connection_from_url(peer.url)
         assert (pool.num_connections, pool.num_requests) == (1, 3)
     assert len(rag._pool.pools) == 0
