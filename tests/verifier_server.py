@@ -170,7 +170,7 @@ def _opinion(claim: str, sources: Sequence[str], mode: str) -> list[Any]:
         return ["entailment"]
     best = any(supports(claim, source) for source in sources)
     contradicted = 0.8 if any("never" in source for source in sources) else 0.05
-    return [_score(best, mode), contradicted, None]
+    return [_score(best, mode), contradicted, []]
 
 
 def _chat(body: dict[str, Any], mode: str) -> dict[str, Any]:
@@ -182,15 +182,15 @@ def _chat(body: dict[str, Any], mode: str) -> dict[str, Any]:
         quote = next((one for one in sources if supports(claim, one)), "")
         denial = next((one for one in sources if "never" in one), "")
         kind = "supported" if quote else "contradicted" if denial else "not_stated"
-        rows.append({"n": n, "verdict": kind, "quote": quote or denial})
+        rows.append({"n": n, "verdict": kind, "quotes": [quote or denial]})
     lies = {
-        "wrong_length": [*rows, {"n": len(rows) + 1, "verdict": "supported", "quote": "x"}],
+        "wrong_length": [{"n": len(rows) + 1, "verdict": "supported", "quotes": ["x"]}],
         "nan": [{**row, "n": float("nan")} for row in rows],
         "outside": [{**row, "n": 99} for row in rows],
         "wrong_kind": "supported",
         "unknown_label": [{**row, "verdict": "likely"} for row in rows],
-        "invented_quote": [{**row, "verdict": "supported", "quote": "it is so"} for row in rows],
-        "no_quote": [{**row, "verdict": "supported", "quote": ""} for row in rows],
+        "invented_quote": [{**row, "verdict": "supported", "quotes": ["it is so"]} for row in rows],
+        "no_quote": [{**row, "verdict": "supported", "quotes": []} for row in rows],
         "half": rows[:1],
     }
     text = json.dumps({"statements": lies.get(mode, rows)})

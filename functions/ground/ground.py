@@ -43,7 +43,13 @@ from docstokg_functions.ground import knowledge
 from docstokg_functions.ground.explained import explain
 from docstokg_functions.ground.fit import fitted, located, room
 from docstokg_functions.ground.sentences import compared, is_quoted
-from docstokg_functions.ground.superseded import conflicts, marked, replacements
+from docstokg_functions.ground.superseded import (
+    amendments,
+    conflicts,
+    editions,
+    marked,
+    replacements,
+)
 
 # Maximum passages given to a remote model.
 MOST_BLOCKS = 5
@@ -92,7 +98,8 @@ def ground(
     dedup_ms = (time.perf_counter() - started) * 1000
     kept = len({ranked.uuid for ranked in order} & {ranked.uuid for ranked in ranking})
     reranker_name, places = _reranked(run, chunks, rerankers)
-    places = _placed(places, chunks, replaced_by)
+    amended_by = replacements(chunks, partial(_home, plan), "amends")
+    places = _placed(places, chunks, amended_by | replaced_by)
     ordered = [chunks[i] for i in places]
     explained, expect = None, plan.expect
     if expect is not None:
@@ -110,6 +117,7 @@ def ground(
     given = [i for i, one in enumerate(citations) if i < most or one.uuid in stating]
     blocks = _blocks(plan, expansion, [citations[i] for i in given], [chunks[i] for i in given])
     if is_quoted(plan):
+        blocks = editions(plan.query, blocks, chunks)
         blocks = compared(run, blocks, chunks, retrieval.query_vector, index)
     if replaced_by:
         blocks = marked(blocks, replaced_by)
@@ -125,6 +133,7 @@ def ground(
             " compare them with the page."
         )
     ranks = {block.rank for block in blocks}
+    run.warnings += amendments(citations, ranks, amended_by)
     report = _report(plan, retrieval, expansion, citations, blocks, reranker_name)
     grounding_ms = round((time.perf_counter() - started) * 1000, 2)
     spent = {
@@ -162,8 +171,15 @@ def _unique(
     chunks = [hydrated.chunks[ranked.uuid] for ranked in order]
     replaced_by = replacements(chunks, partial(_home, plan))
     last = sorted(range(len(chunks)), key=lambda i: chunks[i].uuid in replaced_by)
+    # The order of an edition keeps members of a series that differ in a word apart.
     read = [
-        (one.uuid, one.text_sha256, one.vector, one.text) for one in map(chunks.__getitem__, last)
+        (
+            one.uuid,
+            one.text_sha256,
+            one.vector,
+            f"{one.text}\n{supersedes.edition_order(one.title)}",
+        )
+        for one in map(chunks.__getitem__, last)
     ]
     places = sorted(last[i] for i in near_duplicates.without_repeats(read))
     return [order[i] for i in places], [chunks[i] for i in places], replaced_by

@@ -1,6 +1,6 @@
 """Superseded passages."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from docstokg.contracts.records import StoredChunk
 from docstokg.contracts.response import Citation, Conflict, Span
@@ -12,13 +12,15 @@ MOST_LISTED = 20
 
 
 def replacements(
-    chunks: Sequence[StoredChunk], home: Callable[[StoredChunk], str]
+    chunks: Sequence[StoredChunk],
+    home: Callable[[StoredChunk], str],
+    verb: supersedes.Verb = "supersedes",
 ) -> dict[str, str]:
-    """Map the uuid of each superseded chunk to that of its replacement.
+    """Map the uuid of each superseded (or amended) chunk to that of the newer document.
 
     `chunks`: in rank order. `home`: returns the namespace of a chunk, within which names resolve.
     """
-    if not any(supersedes.declared(chunk.metadata) for chunk in chunks):
+    if not any(supersedes.declared(chunk.metadata, verb) for chunk in chunks):
         return {}
     keys = [(home(chunk), chunk.doc_id) for chunk in chunks]
     newer: dict[tuple[str, str], frozenset[tuple[str, str]]] = {}
@@ -29,7 +31,7 @@ def replacements(
                 chunk.doc_id,
                 chunk.document_name or "",
                 chunk.title,
-                supersedes.declared(chunk.metadata),
+                supersedes.declared(chunk.metadata, verb),
             )
             for key, chunk in zip(keys, chunks, strict=True)
             if key[0] == namespace
@@ -38,6 +40,47 @@ def replacements(
     passages = [(key, chunk.section or "") for key, chunk in zip(keys, chunks, strict=True)]
     found = supersedes.pairs(passages, newer)
     return {chunks[older].uuid: chunks[newer].uuid for older, newer in found.items()}
+
+
+def amendments(
+    citations: Sequence[Citation], given: Collection[int], amended_by: Mapping[str, str]
+) -> list[str]:
+    """Return a warning per pair of a passage and its amendment that are `given` to the model."""
+    ranks = {citation.uuid: citation.rank for citation in citations if citation.rank in given}
+    return [
+        f"[{ranks[newer]}] amends [{ranks[older]}]."
+        for older, newer in amended_by.items()
+        if newer in ranks and older in ranks
+    ]
+
+
+def editions(query: str, blocks: Sequence[Block], chunks: Sequence[StoredChunk]) -> list[Block]:
+    """Set `edition` in the blocks of a series' newest document, `newest` in those of the others.
+
+    If the question names an edition, that one takes the place of the newest, without `edition`; if
+    it names a year or version of no member, the series is unchanged.
+    """
+    sources = {chunk.uuid: chunk for chunk in chunks}
+    documents = {block.uuid: sources[block.uuid].doc_id for block in blocks}
+    titles = {sources[uuid].doc_id: sources[uuid].title for uuid in documents}
+    headings: dict[str, set[str]] = {}
+    for uuid, doc_id in documents.items():
+        headings.setdefault(doc_id, set()).add(sources[uuid].section or "")
+    is_named = supersedes.names_edition(query)
+    updates: dict[str, dict[str, object]] = {}
+    for members in supersedes.series(titles, headings):
+        named = [one for one in members if one[1].casefold() in query.casefold()]
+        if is_named and len(named) != 1:
+            continue
+        chosen, label = (named or members)[0]
+        rank = next(block.rank for block in blocks if documents[block.uuid] == chosen)
+        others = ", ".join(
+            dict.fromkeys(edition for doc_id, edition in members if doc_id != chosen)
+        )
+        text = f"newest of {len(members)}: {label}; also {others}"
+        updates |= {doc_id: {"newest": rank} for doc_id, _ in members}
+        updates[chosen] = {"edition": "" if named else text}
+    return [block.model_copy(update=updates.get(documents[block.uuid], {})) for block in blocks]
 
 
 def conflicts(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from docstokg import __version__
 from docstokg.contracts.envelope import Reply
+from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.records import ReceiptText, StoredChunk
 from docstokg.contracts.response import (
     REASONS,
@@ -75,6 +76,7 @@ def respond(  # noqa: PLR0913 - one parameter a port
         return _explained(run, grounded)
     run.warnings += [*plan.warnings, *grounded.warnings]
     checked = _checked(run, grounded, step_input.synthesis, checks)
+    run.warnings += _older_documents(grounded, step_input.synthesis, checked)
     citations = _marked(grounded.citations, checked.cited if checked else ())
     wanted = plan.verbosity == "full" or plan.receipt
     chunks = _chunks(run, citations, index) if citations and wanted else {}
@@ -182,6 +184,24 @@ def _checked(
     with run.telemetry.span("check_answer", request_id=run.request_id):
         comparison = checks.compare(run, run.deadline.limit(*time_budget.CHECK_ANSWER))
         return check_generated(run, grounded, synthesis, checks, comparison)
+
+
+def _older_documents(
+    grounded: Grounded, synthesis: Synthesis | None, checked: CheckedAnswer | None
+) -> list[str]:
+    cited = frozenset(checked.cited if checked is not None else ())
+    warnings = [
+        f"[{newer}] supersedes [{older}]."
+        for newer, older in (conflict.ranks for conflict in grounded.conflicts)
+        if cited & {newer, older}
+    ]
+    if synthesis is not None and synthesis.model == EXTRACTIVE:
+        warnings += [
+            f"[{block.rank}] is the {block.edition}."
+            for block in grounded.blocks
+            if block.edition and block.rank in cited
+        ]
+    return warnings
 
 
 def _best_span(checked: CheckedAnswer | None, synthesis: Synthesis | None) -> TextSpan | None:

@@ -20,7 +20,7 @@ def condense(run: Run, language_model: Callable[[], LanguageModel]) -> Condensed
     question = None
     # A reply with the maximum number of tokens is truncated.
     if answered is not None and not answered.cut and answered.tokens_out < wording.MAX_TOKENS:
-        question = wording.question_of(reply.read(answered.text))
+        question = wording.question_of(reply.cleaned(answered.text))
     if question is None:
         kept = Condensed(query=plan.query, sent=plan.sent, query_used_by=plan.query_used_by)
     elif question == sent:

@@ -193,7 +193,7 @@ def _completed(
         told=told,
     )
     most_bytes = max(LEAST_ANSWER_BYTES, chosen.max_tokens * BYTES_A_TOKEN)
-    answer = reply.cut(reply.read(completion.text), most_bytes)
+    answer = reply.cut(reply.cleaned(completion.text), most_bytes)
     if completion.cut == "length" and not reply.has_sentence(answer):
         answer = ""
     elif completion.cut:

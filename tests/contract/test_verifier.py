@@ -153,7 +153,7 @@ def test_the_use_case_decides(verifier: Verifier) -> None:
     made = verify(run, verifier, claims, Deadline.after(5.0))
     verdicts = [one and one.verdict for one in made.decisions]
     assert verdicts == ["supported", "unsupported", None]
-    assert not made.degraded and not run.degraded and made.took_ms > 0
+    assert made.problem is None and not run.degraded and made.took_ms > 0
 
 
 def asked(verifier: Verifier, timeout_s: float = 1.0) -> tuple[Verification, Call, float, str]:
@@ -177,7 +177,7 @@ def test_a_broken_server_decides_nothing(kind: str, mode: str, server: VerifierS
         server.mode = mode
         verifier = REMOTE[kind](server.url)
     made, run, _, log = asked(verifier)
-    assert made.decisions == (None, None) and made.degraded
+    assert made.decisions == (None, None) and made.problem is not None
     assert run.degraded == ["verifier_unavailable"]
     assert "verifier_failed" in log and TRUE not in log and GATE not in log
     assert not [path for path, _ in server.asked if "stolen" in path]
@@ -187,9 +187,9 @@ def test_a_broken_server_decides_nothing(kind: str, mode: str, server: VerifierS
 def test_a_slow_server_is_left(kind: str, server: VerifierServer) -> None:
     server.mode, server.delay_s = "slow", 0.2
     verifier = REMOTE[kind](server.url)
-    assert not asked(verifier, 2.0)[0].degraded
+    assert not asked(verifier, 2.0)[0].problem
     server.delay_s = 3.0
-    assert asked(verifier, 0.5)[0].degraded
+    assert asked(verifier, 0.5)[0].problem == "late"
 
 
 @pytest.mark.parametrize(("key", "sent"), [("k", "Bearer k"), (None, None)])
@@ -276,7 +276,7 @@ def test_the_label_and_the_threshold_reach_the_predict_server(server: VerifierSe
         if one and label != "neutral"
     }
     assert found == {"entailment": Opinion(0.9, 0.05), "contradiction": Opinion(0.05, 0.05)}
-    assert verify(call(), made["neutral"], [Claim(TRUE, (GATE,))], Deadline.after(3.0)).degraded
+    assert verify(call(), made["neutral"], [Claim(TRUE, (GATE,))], Deadline.after(3.0)).problem
     (decision,) = verify(
         call(), made["entailment"], [Claim(TRUE, (GATE,))], Deadline.after(3.0)
     ).decisions

@@ -173,3 +173,14 @@ def test_the_deadline_is_handed_on_and_kept(peer) -> None:
     with pytest.raises(ProblemError):
         Client(peer.url).search("What are seizures?", budget={"timeout_s": 7})
     assert json.loads(peer.asked[-1][1])["budget"]["timeout_s"] == 7
+
+
+def test_connection_is_kept_until_closed(peer, server_for) -> None:
+    reply = whole(server_for)
+    peer.script[:] = [(200, {}, reply, 0)] * 3
+    with Client(peer.url) as rag:
+        for _ in range(3):
+            rag.search("What are seizures?")
+        pool = rag._pool.connection_from_url(peer.url)
+        assert (pool.num_connections, pool.num_requests) == (1, 3)
+    assert len(rag._pool.pools) == 0

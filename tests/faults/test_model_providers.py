@@ -297,8 +297,8 @@ def test_doctor_asks_each_configured_model(role: None, server: Providers, small_
 )
 def test_each_provider_may_verify(role: None, server: Providers, model: str) -> None:
     rows = [
-        {"n": 1, "verdict": "supported", "quote": "opens at 8 bar"},
-        {"n": 2, "verdict": "contradicted", "quote": "opens at 8 bar"},
+        {"n": 1, "verdict": "supported", "quotes": ["opens at 8 bar"]},
+        {"n": 2, "verdict": "contradicted", "quotes": ["opens at 8 bar"]},
     ]
     usual, server.answer = server.answer, json.dumps({"statements": rows})
     verifier = Wiring(Settings(verifier=f"llm:{model}", **configured(server))).verifier()
@@ -306,7 +306,7 @@ def test_each_provider_may_verify(role: None, server: Providers, model: str) -> 
     pairs = [Pair(f"The gate opens at {n} bar.", ("The gate opens at 8 bar.",)) for n in (8, 9)]
     found = verifier.verify(pairs, Deadline.after(10.0))
     server.answer = usual
-    assert found == [Opinion(1.0, 0.0, "opens at 8 bar"), Opinion(0.0, 1.0, "opens at 8 bar")]
+    assert found == [Opinion(1.0, 0.0, ("opens at 8 bar",)), Opinion(0.0, 1.0, ("opens at 8 bar",))]
     assert len(server.asked) == 1 and not server.problems
 
 

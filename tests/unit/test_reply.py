@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from docstokg.domain.answer.quotation import comparable
-from docstokg.domain.answer.reply import cut, harmless, inert, read
+from docstokg.domain.answer.reply import cleaned, cut, harmless, inert
 
 
 @pytest.mark.parametrize(
@@ -26,10 +26,28 @@ from docstokg.domain.answer.reply import cut, harmless, inert, read
         ("At noon [1].\n\nSources:\n[1] hours.md\n[2] map.md\n", "At noon [1]."),
         ("At noon.\n\nSources:\n[1] hours.md\n", "At noon.\n\nSources:\n[1] hours.md"),
         ("Use `a[source 1]` here [1].",) * 2,
+        ("So it is noon.</think>It opens at noon [1].", "It opens at noon [1]."),
+        ("<reasoning>hm</reasoning>It opens at noon [1].", "It opens at noon [1]."),
+        ("<reasoning>still thinking", ""),
+        (
+            "<|channel|>analysis<|message|>hm<|channel|>final<|message|>At noon [1].<|return|>",
+            "At noon [1].",
+        ),
+        ("<|channel|>analysis<|message|>hm", ""),
+        ('<tool_call>{"name": "search"}</tool_call>At noon [1].', "At noon [1]."),
+        ('At noon [1].\n[TOOL_CALLS] [{"name": "x"}]', "At noon [1]."),
+        ("At noon [1].<|im_end|>", "At noon [1]."),
+        ("At noon [1].</s>", "At noon [1]."),
+        ("It is A. It is B. " * 200, "It is A. It is B."),
+        ("At noon [1]. At noon [1]. At noon [1].", "At noon [1]."),
+        ("It opens " + "the the the the the the", "It opens the"),
+        ("At noon\u00b9. Later\u00b2", "At noon [1]. Later [2]"),
+        ("It has 5 m\u00b2 and 10\u00b3 seats.",) * 2,
+        ("At noon \\cite{1}.", "At noon [1]."),
     ],
 )
 def test_other_shapes_are_read(raw: str, meant: str) -> None:
-    assert read(raw) == meant
+    assert cleaned(raw) == meant
 
 
 @pytest.mark.parametrize(
@@ -63,7 +81,7 @@ def test_what_a_passage_holds_stays(text: str) -> None:
 
 @given(st.text("<>/ab!()[]:@.`\u200b\u200d\n x", max_size=200) | st.text(max_size=200))
 def test_nothing_harmful_is_put_together_by_removing(text: str) -> None:
-    shown, _ = harmless(read(text), [])
+    shown, _ = harmless(cleaned(text), [])
     assert harmless(shown, []) == (shown, False)
 
 

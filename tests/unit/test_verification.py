@@ -58,7 +58,7 @@ def test_the_threshold_is_the_verifiers_own() -> None:
         ("supported", 0.6, None), ("unsupported", 0.59, "not_stated"),
         ("unsupported", 0.1, "contradicted"), ("unsupported", 0.1, "not_stated"), None,
     ]  # fmt: skip
-    assert not made.degraded
+    assert made.problem is None
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_one_lie_voids_the_batch(opinions: Sequence[Opinion]) -> None:
     made = verify(
         run, Scripted(lambda pairs: opinions), [Claim("A gate.", ("A gate.",))], Deadline.after(3.0)
     )
-    assert made.decisions == (None,) and made.degraded
+    assert made.decisions == (None,) and made.problem is not None
     assert run.degraded == ["verifier_unavailable"]
 
 
@@ -85,29 +85,29 @@ def test_at_most_twelve_claims_are_sent_in_one_batch() -> None:
 
 @pytest.mark.parametrize(
     ("quote", "counts"),
-    [("opens at 8 bar", True), ("opens  at\n8 bar", True), ("opens at 9 bar", False),
-     ("Opens at 8 bar", False)],
+    [("gate opens at 8 bar", True), ("gate opens  at\n8 bar", True), ("gate opens at 9 bar", False),
+     ("Gate opens at 8 bar", False), ("opens at 8 bar", False), ("ate opens at 8 bar", False)],
 )  # fmt: skip
 def test_a_quote_counts_where_a_source_holds_it(quote: str, counts: bool) -> None:
     run = call()
     made = verify(
         run,
-        Scripted(lambda _: [Opinion(0.9, None, quote)]),
+        Scripted(lambda _: [Opinion(0.9, None, (quote,))]),
         [Claim("The gate opens at 8 bar.", ("The gate opens at 8 bar.",))],
         Deadline.after(3.0),
     )
     (decision,) = made.decisions
-    assert (decision is not None) == counts == (not made.degraded)
+    assert (decision is not None) == counts == (made.problem is None)
     assert run.degraded == ([] if counts else ["verifier_unavailable"])
     if decision is not None:
-        assert decision.quote == quote
+        assert decision.quotes == (quote,)
 
 
 def test_a_quote_of_the_fenced_text_counts() -> None:
     source = "The gate [3] opens <<at>> 8 bar."
     shown = judge.messages([("A gate.", [source])])[1]["content"]
     assert "The gate (3) opens <at> 8 bar." in shown
-    made = decided(Opinion(0.9, None, "The gate (3) opens <at> 8 bar."), source=source)
+    made = decided(Opinion(0.9, None, ("The gate (3) opens <at> 8 bar.",)), source=source)
     assert made.decisions[0] is not None
 
 
@@ -119,17 +119,27 @@ def test_the_strongest_opinion_is_of_any_source() -> None:
 @pytest.mark.parametrize(
     "reply",
     ["", "no", "[]", "{", '{"statements": 1}', '{"other": []}',
-     '{"statements": [{"n": 1, "verdict": "maybe", "quote": ""}]}',
-     '{"statements": [{"n": 2, "verdict": "supported", "quote": "a"}]}',
-     '{"statements": [{"n": 1, "verdict": "not_stated"}, {"n": 1, "verdict": "not_stated"}]}',
+     '{"statements": [{"n": 1, "verdict": "maybe", "quotes": []}]}',
+     '{"statements": [{"n": 2, "verdict": "supported", "quotes": ["a"]}]}',
      '{"statements": ' + "[" * 100_000 + "}"],
 )  # fmt: skip
-def test_a_reply_of_another_form_is_a_wrong_answer(reply: str) -> None:
+def test_a_reply_without_a_row_is_a_wrong_answer(reply: str) -> None:
     with pytest.raises(WrongAnswer):
-        judge.read(reply, 1, "llm:m")
+        judge.parse(reply, 1, "llm:m")
+
+
+BROKEN = ['{"n": 2, "verdict": "supp', '{"n": 2, "verdict": "maybe", "quotes": []}', '{"n": "x"}']
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_a_broken_row_loses_one_verdict(broken: str) -> None:
+    row = '{{"n": {}, "verdict": "Supported", "quotes": ["The {{gate}} opens."]}}'
+    reply = f'<think>{{1}}</think>{{"statements": [{row.format(1)}, {broken}, {row.format(3)}'
+    found = judge.parse(reply, 3, "llm:m")
+    assert [row and row.verdict for row in found] == ["supported", None, "supported"]
 
 
 def test_a_reply_may_have_words_around_it_and_fields_more() -> None:
-    row = '{"n": 1, "verdict": "not_stated", "quote": "", "why": "x"}'
-    (found,) = judge.read(f'Sure:\n```json\n{{"statements": [{row}]}}\n```', 1, "llm:m")
+    row = '{"n": 1, "verdict": "not_stated", "quotes": [], "why": "x"}'
+    (found,) = judge.parse(f'Sure:\n```json\n{{"statements": [{row}]}}\n```', 1, "llm:m")
     assert found is not None and found.verdict == "not_stated"

@@ -38,7 +38,7 @@ class Words:
         self.times.append(deadline.remaining())
         return [
             Opinion(0.9 if any(supports(pair.claim, one) for one in pair.sources) else 0.1,
-                    0.7, self.quote)
+                    0.7, (self.quote,) if self.quote else ())
             for pair in pairs
         ]  # fmt: skip
 

@@ -320,12 +320,16 @@ function showAnswer(response) {
   const plain = sentences.filter((one) => !code.some(([start, end]) => start < one.end && one.start < end));
   for (const sentence of plain) {
     appendMarked(box, slice(response.answer, at, sentence.start));
-    const span = element("span", { class: `sentence ${sentence.verdict}` });
-    appendMarked(span, slice(response.answer, sentence.start, sentence.end), sentence.span);
+    const best = response.best_span, isBest = best && sentence.start < best.end && best.start < sentence.end;
+    const span = element("span", { class: `sentence ${sentence.verdict}${isBest ? " best" : ""}` });
+    const text = slice(response.answer, sentence.start, sentence.end), row = rowOf(text);
+    if (row) span.append(tableOf(row));
+    appendMarked(span, row ? row.markers : text, sentence.span);
     box.append(span);
     at = sentence.end;
   }
   appendMarked(box, slice(response.answer, at));
+  if (!response.grounding && response.answer && response.citations.length && !response.under_way) box.append(nearest(response));
   const checked = sentences.filter((one) => !one.reasons.includes("no_claim"));
   if (checked.length && !response.under_way) box.append(verdictList(response, checked));
   $("confidence").replaceChildren();
@@ -334,6 +338,7 @@ function showAnswer(response) {
       element("strong", { class: `level ${response.confidence_level}` }, `Confidence ${response.confidence.toFixed(2)} (${response.confidence_level})`),
       `, ${proof(response.grounding)}.`);
   }
+  $("sources").replaceChildren(...response.citations.filter((one) => one.cited).map((one) => element("li", {}, `[${one.rank}] ${place(one)}${dated(one)}${replacedIn(response, one)}`)));
   $("warnings").replaceChildren(...response.warnings.map((one) => element("li", {}, one)));
 }
 
@@ -352,33 +357,71 @@ function verdictList(response, sentences) {
     })));
 }
 
+// A quoted table row, "Key: a; Column: b [1].", as its cells; null for other sentences.
+function rowOf(text) {
+  const match = /^((?:[^:;\n]{1,80}: [^;\n]+; )+[^:;\n]{1,80}: [^;\n]+?)((?: ?\[\d{1,3}\])+)\.?$/.exec(text.trim());
+  return match && { markers: match[2], cells: match[1].split("; ").map((cell) => [cell.slice(0, cell.indexOf(": ")), cell.slice(cell.indexOf(": ") + 2)]) };
+}
+
+function tableOf({ cells }) {
+  return element("table", { class: "row" }, element("tbody", {}, ...cells.map(([name, value]) => element("tr", {}, element("th", { scope: "row" }, name), element("td", {}, value)))));
+}
+
+// Where nothing answers: the nearest passages and what they are about.
+function nearest(response) {
+  const lines = response.citations.slice(0, 3).map((one) => element("li", {}, markerButton(one.rank), ` ${place(one)}`, one.concepts_mentioned.length ? element("span", { class: "why" }, `about ${one.concepts_mentioned.slice(0, 4).join(", ")}`) : null));
+  return element("div", {}, element("p", { class: "hint" }, "The nearest passages are:"), element("ul", {}, ...lines));
+}
+
+function dated({ metadata }) {
+  const date = metadata?.date ?? metadata?.modified ?? metadata?.created;
+  return date ? `, ${String(date).slice(0, 10)}` : "";
+}
+
+function replacedIn(response, citation) {
+  const by = (response.conflicts ?? []).filter((one) => one.ranks[1] === citation.rank).map((one) => `[${one.ranks[0]}]`);
+  return by.length ? `, replaced by ${by.join(", ")}` : "";
+}
+
+// A passage without the characters of its markup, for lists.
+const unmarked = (text) => text.replace(/!?\[([^\]\n]*)\]\([^)\n]*\)/g, "$1").replace(/^[ \t]*(?:#{1,6}|>|[-*+])[ \t]+/gm, "")
+  .replace(/^[ \t|:-]*-{3,}[ \t|:-]*$/gm, "").replace(/\*\*|__|`/g, "").replace(/[ \t]*\|[ \t]*/g, "  ").replace(/\s*\n\s*/g, " \u00b7 ").replace(/^(?:\s|\u00b7)+|(?:\s|\u00b7)+$/g, "");
+
 function place(citation) {
   return [citation.document_name ?? citation.doc_id, citation.section, citation.page ? `page ${citation.page}` : null].filter(Boolean).join(", ");
 }
 
+const WAYS = { bm25: "its words", splade: "related words", dense: "its meaning", facts: "a stated fact" };
+const listed = (words) => (words.length > 1 ? `${words.slice(0, -1).join(", ")} and ${words.at(-1)}` : words.join(""));
+
 function whyFound(citation) {
-  const words = Object.entries(citation.channels).map(([name, found]) => `${{ bm25: "words", splade: "related words", dense: "meaning", facts: "stated fact" }[name] ?? name} #${found.rank}`);
-  if (citation.source === "kg_expansion") words.unshift("brought by the graph");
+  const ways = Object.keys(citation.channels).map((name) => WAYS[name] ?? name);
+  const parts = ways.length ? [`found by ${listed(ways)}`] : [];
+  if (citation.source === "kg_expansion") parts.unshift("added by the graph");
   const evidence = citation.kg_evidence;
-  if (evidence) words.push(evidence.match_type === "direct_mention" ? `names ${evidence.matched_entity}` : `${evidence.matched_entity}, related via ${evidence.related_to}`);
-  else if (citation.kg_path.length) words.push("found by the walk");
-  return words.join(" · ");
+  if (evidence) parts.push(evidence.match_type === "direct_mention" ? `names ${evidence.matched_entity}` : `names ${evidence.matched_entity}, related to ${evidence.related_to}`);
+  else if (citation.kg_path.length) parts.push("near the question in the graph");
+  const text = parts.join("; ");
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }
+
+const ranksOf = (citation) => [...Object.entries(citation.channels).map(([name, { rank }]) => `${WAYS[name] ?? name}: rank ${rank}`), `relevance ${citation.score.toFixed(2)}`].join(", ");
+
+const shortened = (text) => (length(text) > 220 ? `${slice(text, 0, 220)}…` : text);
 
 function showPassages(response, count) {
   const list = $("passages");
   list.replaceChildren(...response.citations.slice(0, count).map((citation) => element("li", {},
     element("button", { type: "button", "data-rank": citation.rank, "aria-pressed": "false", onclick: () => choose(citation.rank, true) },
-      element("span", { class: "name" }, `[${citation.rank}] ${place(citation)}`), citation.cited ? " ★ cited" : "",
-      element("span", { class: "why" }, `${whyFound(citation)} · relevance ${citation.score.toFixed(2)}`),
-      length(citation.snippet) > 220 ? `${slice(citation.snippet, 0, 220)}…` : citation.snippet))));
+      element("span", { class: "name" }, `[${citation.rank}] ${place(citation)}`), citation.cited ? " ★ cited" : "", element("em", {}, replacedIn(response, citation)),
+      element("span", { class: "why", title: ranksOf(citation) }, whyFound(citation)), shortened(unmarked(citation.snippet))))));
   const left = response.citations.length - count;
   $("more").hidden = left <= 0;
   $("more").textContent = `Show ${left} more`;
   if (!response.citations.length) list.append(element("li", { class: "hint" }, "Nothing in this namespace matches."));
 }
 
-// Show a citation in its chunk: the snippet lit, and the supporting span outlined when given.
+// Show a citation in its chunk: what the answer quotes is lit, the given span also outlined.
 function choose(rank, focus, support = null) {
   const citation = state.response.citations.find((one) => one.rank === rank);
   if (!citation) return;
@@ -389,8 +432,15 @@ function choose(rank, focus, support = null) {
   const found = full.indexOf(citation.snippet);
   const from = found < 0 ? 0 : length(full.slice(0, found));
   const base = citation.char_start - from;
-  const cuts = [{ start: from, end: from + length(citation.snippet), kind: "" }];
-  if (support && support.uuid === citation.uuid) cuts.splice(0, 1, { start: support.char_start - base, end: support.char_end - base, kind: "support" });
+  const spans = (state.response.grounding?.sentences ?? []).filter((one) => one.proven.includes(rank)).map((one) => one.span).concat(support ? [support] : []);
+  const cuts = [];
+  const kindOf = (span) => (span === support ? "support" : "");
+  for (const span of spans.filter((one) => one?.uuid === citation.uuid).sort((a, b) => a.char_start - b.char_start)) {
+    const start = Math.max(span.char_start - base, cuts.at(-1)?.end ?? 0), end = span.char_end - base;
+    const same = cuts.findIndex((cut) => cut.start === span.char_start - base && cut.end === end);
+    if (same >= 0) cuts[same].kind ||= kindOf(span);
+    else if (start < end) cuts.push({ start, end, kind: kindOf(span) });
+  }
   const text = element("div", { class: "text" });
   let at = 0;
   for (const cut of cuts) {

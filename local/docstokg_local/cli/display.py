@@ -1,6 +1,7 @@
 """Terminal output."""
 
 import errno
+import re
 import sys
 import threading
 import time
@@ -58,6 +59,15 @@ FOUND_BY_WALK = "found by the walk"
 SNIPPET_SHOWN = 320
 PIPE_WIDTH = 140
 INDENT = 5
+NEAREST = 3
+# Headings, emphasis, code marks and table borders of Markdown.
+MARKUP = re.compile(
+    r"^[ \t]*#{1,6}[ \t]+|\*\*|`|[ \t]*\|(?:[ \t:|-]*-{3,}[ \t:|-]*\|)?", re.MULTILINE
+)
+ROW = re.compile(
+    r"(?P<cells>(?:[^:;\n]{1,80}: [^;\n]+; )+[^:;\n]{1,80}: [^;\n]+?)"
+    r"(?P<markers>(?: ?\[\d{1,3}\])+)\.?"
+)
 NOTES = 20
 # Seconds between two progress lines without a terminal.
 LINE_EVERY_S = 10.0
@@ -258,8 +268,9 @@ def show_answer(response: Json, shown: int | None = None) -> None:
     out.print()
     citations: Sequence[Json] = response["citations"]
     chosen = _chosen(citations, shown)
+    newer = {older: newer for newer, older in (one["ranks"] for one in response["conflicts"])}
     for citation in chosen:
-        _show_citation(out, citation)
+        _show_citation(out, citation, newer.get(citation["rank"]))
     if len(chosen) < len(citations):
         more = counted(len(citations) - len(chosen), "more citation")
         out.print(f"... and {more} (--citations N shows more, --json all)", style="dim")
@@ -298,27 +309,51 @@ def _chosen(citations: Sequence[Json], shown: int | None) -> list[Json]:
 def _show_written(out: Console, response: Json) -> None:
     out.print()
     # The answer is Markdown, in which `<` before a tag is written as an entity.
-    answer = Text(response["answer"].replace("&lt;", "<"))
-    answer.highlight_regex(r"\[\d+\]", "bold cyan")
-    out.print(answer)
+    for line in _with_rows(response["answer"].replace("&lt;", "<")):
+        answer = Text(line)
+        answer.highlight_regex(r"\[\d+\]", "bold cyan")
+        out.print(answer)
     grounding = response.get("grounding")
     if grounding:
         line = f"confidence {response['confidence']:.2f} ({response['confidence_level']})"
         line += f", coverage {grounding['coverage']:.2f}, {proof(grounding)}"
         out.print(line, style="dim")
+    elif citations := response["citations"]:
+        nearest = "; ".join(f"[{one['rank']}] {_about(one)}" for one in citations[:NEAREST])
+        out.print(f"nearest passages: {nearest}", style="dim", markup=False)
 
 
-def _show_citation(out: Console, citation: Json) -> None:
-    place = citation["document_name"] or citation["doc_id"]
+def _with_rows(answer: str) -> list[str]:
+    """Return the lines of an answer; a quoted row, "Key: a; Column: b [1].", as one per cell."""
+    row = ROW.fullmatch(answer.strip())
+    if row is None:
+        return [answer]
+    cells = [cell.split(": ", 1) for cell in row["cells"].split("; ")]
+    width = max(len(name) for name, _ in cells)
+    lines = [f"{name:<{width}}  {value}" for name, value in cells]
+    return [*lines[:-1], f"{lines[-1]} {row['markers'].strip()}"]
+
+
+def _about(citation: Json) -> str:
+    concepts = ", ".join(citation["concepts_mentioned"][:3])
+    return _place(citation) + (f" (about {concepts})" if concepts else "")
+
+
+def _place(citation: Json) -> str:
+    place: str = citation["document_name"] or citation["doc_id"]
     if citation["section"]:
         place += f", {citation['section']}"
-    if citation["page"] is not None:
-        place += f", page {citation['page']}"
+    return place if citation["page"] is None else f"{place}, page {citation['page']}"
+
+
+def _show_citation(out: Console, citation: Json, newer: int | None = None) -> None:
+    place = _place(citation)
+    replaced = f"  [yellow]replaced by \\[{newer}][/]" if newer is not None else ""
     cited = "[green]*[/]" if citation["cited"] else " "
     source = "graph" if citation["source"] == "kg_expansion" else "search"
     out.print(
         f"{cited}[bold cyan]\\[{citation['rank']}][/] [bold]{escape(place)}[/]  "
-        f"score {citation['score']:.2f}  {source}"
+        f"score {citation['score']:.2f}  {source}{replaced}"
     )
     span = f"{citation['char_start']}..{citation['char_end']} of the {citation['offset_base']}"
     place = f"{citation['chunk_id']}, characters {span}, sha256 {citation['text_sha256'][:12]}"
@@ -336,8 +371,8 @@ def _indented(out: Console, text: Text) -> None:
 
 
 def snippet_line(citation: Json) -> str:
-    """Return a citation's snippet on one line of at most SNIPPET_SHOWN characters."""
-    snippet = " ".join(citation["snippet"].split())
+    """Return a citation's snippet on one line, without markup, cut at SNIPPET_SHOWN characters."""
+    snippet = " ".join(MARKUP.sub(" ", citation["snippet"]).split())
     return snippet if len(snippet) <= SNIPPET_SHOWN else snippet[: SNIPPET_SHOWN - 3] + "..."
 
 

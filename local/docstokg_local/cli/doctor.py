@@ -176,7 +176,7 @@ def _opinions_of(wiring: Wiring) -> list[Diagnosis]:
     verdicts = [one and one.verdict for one in made.decisions]
     if verdicts == ["supported", "unsupported"]:
         return [Diagnosis("verifier", "good", message)]
-    remedy = "see the log for the cause" if made.degraded else "use another model or threshold"
+    remedy = "see the log for the cause" if made.problem else "use another model or threshold"
     return [Diagnosis("verifier", "missing", message, f"{remedy}; docs/models.md lists models")]
 
 

@@ -189,7 +189,7 @@ def verifier_scores(
     for one in claims:
         call = begin(one.id, Scope(namespace="default", groups=None))
         made = verify(call, verifier, [Claim(one.claim, one.evidence)], Deadline.after(CLAIM_S))
-        (decision,), errors = made.decisions, errors + made.degraded
+        (decision,), errors = made.decisions, errors + (made.problem is not None)
         scores.append(None if decision is None else decision.support)
     return scores, errors
 

@@ -11,11 +11,12 @@
 import asyncio
 import json
 import random
+import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from functools import update_wrapper
 from http import HTTPStatus
-from typing import Any, Concatenate, Self
+from typing import Any, Concatenate, Self, Unpack
 from urllib.parse import quote, urlencode
 
 import urllib3
@@ -25,6 +26,7 @@ from docstokg import __version__
 from docstokg.adapters.exchange import UNREAD, NeverSent, exchanged, host_of
 from docstokg.contracts.check import CheckRequest, CheckResponse
 from docstokg.contracts.documents import DocumentPage, DocumentsRequest, Job, JobAccepted
+from docstokg.contracts.fields import AnswerFields, SearchFields
 from docstokg.contracts.health import Health
 from docstokg.contracts.request import RAGRequest, SearchRequest
 from docstokg.contracts.response import Problem, RAGResponse
@@ -41,6 +43,9 @@ _BUDGET_S = (1.0, 60.0)
 _FIRST_PAUSE_S = 0.2
 _TOO_MANY = 429
 _LONGEST_REPLY = 64 * 1024 * 1024
+_CONNECTIONS = 8
+# After a longer pause a new connection is opened, since the server may be closing the old one.
+_IDLE_S = 2.0
 
 
 class ProblemError(DocsToKGError):
@@ -55,7 +60,7 @@ class ProblemError(DocsToKGError):
 
 
 class Client:
-    """Client of one server; thread-safe and stateless.
+    """Client of one server; thread-safe. It keeps connections until `close`.
 
     `timeout_s` limits each call including retries; the remaining time becomes `budget.timeout_s`
     unless the request sets it. A call is retried at most `retries` times if nothing was executed:
@@ -71,11 +76,11 @@ class Client:
         retries: int = RETRIES,
     ) -> None:
         self._host, self._base = host_of(url), url.rstrip("/")
-        self._pool = urllib3.PoolManager(retries=False)
+        self._lock, self._used = threading.Lock(), 0.0
+        self._pool = urllib3.PoolManager(_CONNECTIONS, maxsize=_CONNECTIONS, retries=False)
         self._timeout_s, self._retries = timeout_s, retries
         self._headers = {
             "Accept-Encoding": "gzip",
-            "Connection": "close",
             "Content-Type": "application/json",
             "User-Agent": f"docstokg-client/{__version__}",
         } | ({} if api_key is None else {"Authorization": f"Bearer {api_key}"})
@@ -84,10 +89,19 @@ class Client:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Do nothing."""
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections; a later call opens a new one."""
+        self._pool.clear()
 
     def answer(
-        self, /, query: str | RAGRequest, *, timeout_s: float | None = None, **fields: Any
+        self,
+        /,
+        query: str | RAGRequest,
+        *,
+        timeout_s: float | None = None,
+        **fields: Unpack[AnswerFields],
     ) -> RAGResponse:
         """Call `POST /v1/answer`; `fields` of RAGRequest override those of `query`.
 
@@ -97,7 +111,12 @@ class Client:
         return self._call("answer", RAGResponse, body, timeout_s)
 
     def search(
-        self, /, query: str | SearchRequest, *, timeout_s: float | None = None, **fields: Any
+        self,
+        /,
+        query: str | SearchRequest,
+        *,
+        timeout_s: float | None = None,
+        **fields: Unpack[SearchFields],
     ) -> RAGResponse:
         """Call `POST /v1/search`: evidence without an answer; fields and errors as in `answer`."""
         body = _request_body(SearchRequest, query, fields)
@@ -162,36 +181,38 @@ class Client:
         parameters: Mapping[str, str] | None = None,
     ) -> Reply:
         allowed = self._timeout_s if timeout_s is None else timeout_s
-        ends = time.monotonic() + allowed
-        target = _target(route_of(route), parameters or {})
-        deadline = expected is RAGResponse
+        deadline = Deadline.after(allowed)
+        method, path = route_of(route).method, _path(route_of(route), parameters or {})
         for attempt in range(self._retries + 1):
-            left = ends - time.monotonic()
-            if left <= 0:
+            if deadline.is_over():
                 break
-            payload = _within_budget(body, left) if deadline and body is not None else body
+            payload = body
+            if body is not None and expected is RAGResponse:
+                payload = _within_budget(body, deadline.remaining())
             try:
-                return self._once(target, expected, payload, left)
+                return self._exchanged(method, path, expected, payload, deadline)
             except (NeverSent, ProblemError) as exc:
                 pause = _pause(exc, attempt)
-                if pause is None or attempt == self._retries:
-                    raise
-                if time.monotonic() + pause >= ends:
+                if pause is None or attempt == self._retries or pause >= deadline.remaining():
                     raise
                 time.sleep(pause)
         raise Timeout(f"No reply within {allowed:g} s")
 
-    def _once[Reply: BaseModel](
-        self, target: str, expected: type[Reply], body: dict[str, Any] | None, left_s: float
+    def _exchanged[Reply: BaseModel](
+        self,
+        method: str,
+        path: str,
+        expected: type[Reply],
+        body: dict[str, Any] | None,
+        deadline: Deadline,
     ) -> Reply:
-        method, _, path = target.partition(" ")
         text = None if body is None else json.dumps(body, ensure_ascii=False)
         sent = None if text is None else text.encode("utf-8", "surrogatepass")
-        given = {"headers": self._headers, "timeout": left_s, **UNREAD}
+        options = {"headers": self._headers, "timeout": deadline.remaining(), **UNREAD}
         status, headers, data = exchanged(
-            lambda: self._pool.request(method, self._base + path, body=sent, **given),
+            lambda: self._connections().request(method, self._base + path, body=sent, **options),
             self._host,
-            Deadline.after(left_s),
+            deadline,
             _LONGEST_REPLY,
         )
         try:
@@ -203,6 +224,13 @@ class Client:
         except ValidationError as exc:
             raise WrongAnswer(f"status {status}, and no reply of this API") from exc
         raise ProblemError(problem, _seconds(headers.get("retry-after")))
+
+    def _connections(self) -> urllib3.PoolManager:
+        with self._lock:
+            if time.monotonic() - self._used > _IDLE_S:
+                self._pool = urllib3.PoolManager(_CONNECTIONS, maxsize=_CONNECTIONS, retries=False)
+            self._used = time.monotonic()
+            return self._pool
 
 
 def _coroutine[**P, Reply](
@@ -225,7 +253,7 @@ class AsyncClient:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Do nothing."""
+        await self.close()
 
     answer = _coroutine(Client.answer)
     search = _coroutine(Client.search)
@@ -237,6 +265,7 @@ class AsyncClient:
     delete = _coroutine(Client.delete)
     job = _coroutine(Client.job)
     cancel = _coroutine(Client.cancel)
+    close = _coroutine(Client.close)
 
 
 def anthropic_blocks(response: RAGResponse) -> list[dict[str, Any]]:
@@ -271,20 +300,20 @@ def anthropic_blocks(response: RAGResponse) -> list[dict[str, Any]]:
     return [block for block in blocks if block["text"]]
 
 
-def _target(route: Route, parameters: Mapping[str, str]) -> str:
+def _path(route: Route, parameters: Mapping[str, str]) -> str:
     quoted = {name: quote(value, safe="") for name, value in parameters.items()}
-    rest = {name: value for name, value in parameters.items() if f"{{{name}}}" not in route.path}
-    query = f"?{urlencode(rest)}" if rest else ""
-    return f"{route.method} {route.path.format(**quoted)}{query}"
+    others = {name: value for name, value in parameters.items() if f"{{{name}}}" not in route.path}
+    return route.path.format(**quoted) + (f"?{urlencode(others)}" if others else "")
 
 
 def _request_body(
-    contract: type[BaseModel], query: str | BaseModel, fields: dict[str, Any]
+    contract: type[BaseModel], query: str | BaseModel, fields: Mapping[str, Any]
 ) -> dict[str, Any]:
-    given: dict[str, Any] = {"query": query}
     if isinstance(query, BaseModel):
-        contract, given = type(query), query.model_dump(exclude_unset=True)
-    return _body(contract.model_validate(given | fields))
+        return _body(
+            type(query).model_validate(query.model_dump(exclude_unset=True) | dict(fields))
+        )
+    return _body(contract.model_validate({"query": query, **fields}))
 
 
 def _body(request: BaseModel) -> dict[str, Any]:
@@ -300,12 +329,10 @@ def _within_budget(body: dict[str, Any], left_s: float) -> dict[str, Any]:
     return {**body, "budget": {**budget, "timeout_s": timeout_s}}
 
 
-def _pause(failed: Exception, attempt: int) -> float | None:
+def _pause(failed: NeverSent | ProblemError, attempt: int) -> float | None:
     backoff = _FIRST_PAUSE_S * 2.0**attempt * random.uniform(0.5, 1.5)  # noqa: S311 - no secret
     if isinstance(failed, NeverSent):
         return backoff
-    if not isinstance(failed, ProblemError):
-        return None
     if failed.status == _TOO_MANY:
         return failed.retry_after_s or backoff
     # Retry-After means that nothing was executed; a bare 503 is a result.

@@ -473,12 +473,13 @@ class Pair(NamedTuple):
 class Opinion(NamedTuple):
     """Probabilities in [0, 1] that a source supports or contradicts a claim (None: unknown).
 
-    `quote`: the decisive words of a source; counts only if a source contains them.
+    `quotes`: the decisive sentences of the sources, at most three; the opinion counts only if they
+    carry the claim.
     """
 
     supported: float
     contradicted: float | None = None
-    quote: str | None = None
+    quotes: tuple[str, ...] = ()
 
 
 class Verifier(Protocol):

@@ -11,6 +11,8 @@ from docstokg.ports import Opinion, Pair
 # `LanguageModel.complete`.
 Complete = Callable[..., Completion]
 
+MOST_QUOTES = 3
+
 
 class Judge:
     """A `Verifier`; `complete` calls the language model."""
@@ -20,7 +22,7 @@ class Judge:
         self._model, self._complete = model, complete
 
     def verify(self, pairs: Sequence[Pair], deadline: Deadline) -> Sequence[Opinion | None]:
-        """Return one opinion per pair, 0 or 1; None: the reply omits the claim or its quotation.
+        """Return one opinion per pair, 0 or 1; None: the reply omits the claim or its quotes.
 
         Raise errors as `LanguageModel.complete`, or `WrongAnswer`.
         """
@@ -33,7 +35,7 @@ class Judge:
             deadline=deadline,
             schema=judge.SCHEMA,
         )
-        return [_opinion(one) for one in judge.read(completion.text, len(pairs), self.name)]
+        return [_opinion(row) for row in judge.parse(completion.text, len(pairs), self.name)]
 
 
 def _whole(sources: Sequence[str]) -> list[str]:
@@ -41,10 +43,10 @@ def _whole(sources: Sequence[str]) -> list[str]:
 
 
 def _opinion(row: Judgement | None) -> Opinion | None:
-    quote = ((row.quote if row else None) or "").strip() or None
-    if row is None or (row.verdict != "not_stated" and quote is None):
+    if row is None:
         return None
+    quotes = tuple(quote.strip() for quote in row.quotes[:MOST_QUOTES] if quote.strip())
     if row.verdict == "not_stated":
         return Opinion(0.0, 0.0)
-    is_supported = row.verdict == "supported"
-    return Opinion(float(is_supported), float(not is_supported), quote)
+    is_supported = float(row.verdict == "supported")
+    return Opinion(is_supported, 1 - is_supported, quotes) if quotes else None

@@ -14,10 +14,4 @@ class Judgement(Contract):
 
     n: int
     verdict: Literal["supported", "contradicted", "not_stated"]
-    quote: str | None = None
-
-
-class Judgements(Contract):
-    """Verdicts on all statements."""
-
-    statements: tuple[Judgement, ...]
+    quotes: tuple[str, ...] = ()

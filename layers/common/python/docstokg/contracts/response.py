@@ -58,6 +58,7 @@ MatchType = Literal["direct_mention", "related_via"]
 Verdict = Literal["supported", "unsupported", "unverified", "uncited", "not_checked"]
 ConfidenceLevel = Literal["high", "medium", "low"]
 Basis = Literal["quotation", "verifier"]
+CheckProblem = Literal["late", "unreadable", "refused"]
 ConflictKind = Literal["superseded"]
 QueryUsedBy = Literal["as_sent", "rule", "model"]
 FusionMethod = Literal["minmax+MMR", "RRF+MMR", "minmax", "RRF"]
@@ -267,6 +268,9 @@ class CheckedBy(Contract):
     """duration in milliseconds"""
     degraded: bool = False
     """whether the check failed or timed out"""
+    problem: CheckProblem | None = None
+    """late: no reply in time; unreadable: (part of) the reply is invalid; refused: any other
+    failure"""
 
 
 class Grounding(Contract):

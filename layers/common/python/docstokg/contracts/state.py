@@ -339,9 +339,10 @@ class Block(Contract):
     `char_start`: offset of the chunk in the offset base (0 if unknown). `relevance`: 0 to 10.
     `subject`: title or document name. `sentences`: code-point spans of `text`; `cosines`:
     similarity of each sentence to the question, only for the extractive model. `superseded_by`:
-    rank of the block whose document supersedes this one. `steps`: place in the path between two
-    names of the question (`joined`), and the span of `text` that states that edge. `quoted`: it is
-    a quoted reply or forwarded mail.
+    rank of the block whose document supersedes this one. `edition`: of the newest member of a
+    series, with the others; `newest`: rank of its block, in the others' blocks. `steps`: place in
+    the path between two names of the question (`joined`), and the span of `text` that states that
+    edge. `quoted`: it is a quoted reply or forwarded mail.
     """
 
     rank: int
@@ -359,6 +360,8 @@ class Block(Contract):
     related: tuple[GraphFact, ...] = ()
     other_names: tuple[OtherName, ...] = ()
     superseded_by: int | None = None
+    edition: str = ""
+    newest: int | None = None
     steps: tuple[tuple[int, int, int], ...] = ()
     joined: tuple[str, ...] = ()
     quoted: bool = False

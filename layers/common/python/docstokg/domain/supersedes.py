@@ -1,10 +1,64 @@
-"""Superseded documents."""
+"""Superseded documents and series of documents."""
 
+import re
+from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from pathlib import PurePath
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from docstokg.domain.text.words import normalise
+from docstokg.domain.text.sentences import sentence_spans
+from docstokg.domain.text.words import WORD, normalise
+
+Verb = Literal["supersedes", "amends"]
+# Characters of a document in which it may declare that it replaces another one.
+FIRST_PART = 1000
+LONGEST_NAME = 120
+_REPLACES = r"(?:replaces|supersedes|repeals|cancels|obsoletes)"
+_AMENDS = r"(?:amends|corrects)"
+# "This policy replaces ...", "From 1 May, it supersedes ...", "Replaces: ...", "(replaces ...)"
+_DECLARED = re.compile(
+    rf"(?:(?:[^.;:]{{0,60}},\s+)?(?:(?:this|the present)\s+(?:[\w-]+\s+){{1,4}}|it\s+)"
+    rf"(?:[^.;:]{{0,80}}?\sand\s+)?|[^.;:]{{0,100}}\((?=[^()]*\))|\W*)"
+    rf"(?:(?:hereby|also|now|fully|entirely)\s+)?"
+    rf"(?:(?P<replaces>{_REPLACES})|(?P<amends>{_AMENDS}))"
+    rf"(?:\s+and\s+{_REPLACES})?\W*[:\s]\W*(?P<name>\w.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+# "The leave policy of 2023 is hereby repealed.", "... is replaced by this policy."
+_PASSIVE = re.compile(
+    r"(?P<name>.+?)\s+(?:is|are)\s+(?:hereby\s+(?:repealed|cancell?ed|superseded|replaced)"
+    r"|(?:repealed|cancell?ed|superseded|replaced)\s+by\s+(?:this|the present)\b.*)[\s.]*",
+    re.IGNORECASE | re.DOTALL,
+)
+_LINK_TARGET = re.compile(r"\]\([^)]*\)")
+_DETERMINERS = (
+    "the a an our its all any both previous earlier former old existing current version versions"
+    " edition editions document documents file of"
+)
+_BEFORE_NAME = frozenset(_DETERMINERS.split())
+# A name ends where such a word follows; another word continues it.
+_FOLLOWING = (
+    "of dated from and with as effective published issued adopted approved which by on since in"
+    " version edition entirely completely fully"
+)
+_AFTER_NAME = frozenset(_FOLLOWING.split())
+_PARTS = "except partly partially part section sections clause clauses article"
+_PARTLY = frozenset(_PARTS.split())
+_YEAR = re.compile(r"(?:19|20)\d\d")
+_MONTHS = "january february march april may june july august september october november december"
+_DATE_WORDS = frozenset(_MONTHS.split())
+# Years, dates and versions that end the titles of a series: "2024", "v2.1", "2023/24", "May 2024".
+_EDITION = re.compile(
+    r"(?P<base>.*?[^\W\d_].*?)[\s,:(\u2013_-]+(?P<edition>"
+    rf"(?:(?:\d{{1,2}}\.?\s+)?(?:{_MONTHS.replace(' ', '|')})\s+|q[1-4][\s-]+)?"
+    r"(?:19|20)\d\d(?:[-/.]\d{1,2}){0,2}|(?:v|ver\.?|version|rev\.?|revision|release)\s?\d+(?:\.\d+)*"
+    r")\)?",
+    re.IGNORECASE,
+)
+
+_NAMED_EDITION = re.compile(
+    r"\b(?:(?:19|20)\d\d|v\d|(?:version|edition|release|revision)\s\d)", re.IGNORECASE
+)
 
 
 class Document[Key: Hashable](NamedTuple):
@@ -24,9 +78,216 @@ class Links[Key: Hashable](NamedTuple):
     in_cycles: frozenset[Key]
 
 
-def declared(metadata: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the values of `supersedes`, a string or a list, folded for comparison."""
-    value = metadata.get("supersedes")
+class Declaration(NamedTuple):
+    """A sentence with which a document replaces or amends another; `name`: text from its name."""
+
+    verb: Verb
+    name: str
+    sentence: str
+
+
+class Edition(NamedTuple):
+    """A member of a series: title without year or version, that end, and its sort key."""
+
+    base: str
+    label: str
+    order: tuple[int, ...]
+
+
+def declarations(text: str) -> list[Declaration]:
+    """Return the sentences of a document's first part that replace or amend a document."""
+    found = []
+    head = text[:FIRST_PART]
+    lines = [
+        line
+        for start, end in sentence_spans(head)
+        for line in re.split(r"\n(?=\W*[\w-]+\s?:)|\n\s*\n", head[start:end])
+    ]
+    for line in lines:
+        sentence = " ".join(line.split())
+        match = _DECLARED.match(sentence) or _PASSIVE.fullmatch(sentence)
+        if match is not None:
+            groups = match.groupdict()
+            verb: Verb = "amends" if groups.get("amends") else "supersedes"
+            name = _LINK_TARGET.sub(" ", groups["name"])
+            found.append(Declaration(verb, name, sentence))
+    return found
+
+
+def declare(
+    texts: Mapping[str, str], documents: Mapping[str, Document[str]]
+) -> tuple[list[tuple[str, Verb, tuple[str, ...]]], list[str]]:
+    """Return what documents declare in their first part, and a note on each declaration.
+
+    A row is (doc_id, verb, ids of the named documents). The name of a document that is not loaded
+    yet is kept as it is if it shares a word with the declaring one's title. `texts`: by doc_id.
+    """
+    rows: list[tuple[str, Verb, tuple[str, ...]]] = []
+    notes = []
+    everything = list(documents.values())
+    for doc_id, text in texts.items():
+        names: dict[Verb, list[str]] = defaultdict(list)
+        for verb, name, sentence in declarations(text):
+            own = documents[doc_id]
+            named = sorted(targets(name, own, everything))
+            notes += [f'{doc_id} {verb} {other}: "{sentence}"' for other in named]
+            if not named and not _fitting(name, own, everything) and _is_alike(name, own):
+                named = [name[:LONGEST_NAME]]
+                notes.append(f'{doc_id} {verb} a document that is not loaded: "{sentence}"')
+            names[verb] += named
+        rows += [(doc_id, verb, tuple(values)) for verb, values in names.items() if values]
+    return rows, notes
+
+
+def targets[Key: Hashable](
+    name: str, document: Document[Key], documents: Collection[Document[Key]]
+) -> set[Key]:
+    """Return the documents that a declaration of `document` names.
+
+    By title, file name, title without year, or number in a numbered set; only if exactly one fits.
+    `name`: text that begins with the name, or with a list of names.
+    """
+    others = [other for other in documents if other.key != document.key]
+    named = set()
+    for part in (name, *re.split(r",\s+(?:and\s+)?|\s+and\s+", name)):
+        fits = _fitting(part, document, others)
+        named |= set(fits) if len(fits) == 1 else set()
+        if part == name and len(fits) > 1:
+            break
+    return named
+
+
+def _fitting[Key: Hashable](
+    name: str, document: Document[Key], others: Iterable[Document[Key]]
+) -> list[Key]:
+    words = [_number(word) for word in WORD.findall(normalise(name))]
+    while words and words[0] in _BEFORE_NAME:
+        del words[0]
+    if not words or _PARTLY.intersection(words[:12]):
+        return []
+    if words[0].isdecimal() and not _YEAR.fullmatch(words[0]):
+        wanted = {(*form[:-1], words[0]) for form in _numbers(document)}
+        return [other.key for other in others if wanted.intersection(_numbers(other))]
+    return [other.key for other in others if any(_begins(words, form) for form in _forms(other))]
+
+
+def _numbers[Key: Hashable](document: Document[Key]) -> set[tuple[str, ...]]:
+    # "pep 440" of "PEP 440: Versions", "12" of "0012-use-queues.md"
+    return {
+        tuple(form[: at + 1])
+        for form in _forms(document)
+        for at, word in enumerate(form[:2])
+        if word.isdecimal() and (at == 0 or not form[0].isdecimal())
+    }
+
+
+def _is_alike[Key: Hashable](name: str, document: Document[Key]) -> bool:
+    words = set(WORD.findall(normalise(name))[:8]) - _BEFORE_NAME - _AFTER_NAME
+    return any(words.intersection(form) for form in _forms(document))
+
+
+def _number(word: str) -> str:
+    return word.lstrip("0") or "0" if word.isdecimal() else word
+
+
+def _forms[Key: Hashable](document: Document[Key]) -> list[list[str]]:
+    names = {document.title, document.title.split(":")[0], document.title.split(" \u2013 ")[0]}
+    names |= {PurePath(name).stem for name in (document.doc_id, document.document_name) if name}
+    split = (WORD.findall(normalise(name)) for name in names)
+    return [[_number(word) for word in words] for words in split]
+
+
+def _begins(words: Sequence[str], form: Sequence[str]) -> bool:
+    name = [word for word in form if not _is_dated(word)]
+    # "Leave policy 2023" is also named without its year, "PEP 2026" is not.
+    name = name if len(name) > 1 else list(form)
+    if not any(word.isalpha() and len(word) > 1 for word in name):
+        return False
+    years = {word for word in form if word not in name and _YEAR.fullmatch(word)}
+    dropped = ("of", "the", "for", "on")
+    wanted = [word for word in name if word not in dropped]
+    at = 0
+    while wanted and at < len(words):
+        if words[at] == wanted[0]:
+            wanted.pop(0)
+        elif words[at] not in dropped and not _is_dated(words[at]):
+            return False
+        at += 1
+    rest = list(words[at:])
+    stated = {word for word in words[: at + 6] if _YEAR.fullmatch(word)}
+    while rest and (_is_dated(rest[0]) or rest[0].isdecimal()):
+        rest.pop(0)
+    is_end = not rest or rest[0] in _AFTER_NAME
+    return not wanted and is_end and (not years or not stated or bool(years & stated))
+
+
+def _is_dated(word: str) -> bool:
+    return word in _DATE_WORDS or _YEAR.fullmatch(word) is not None
+
+
+def edition(title: str) -> Edition | None:
+    """Return the series and the edition of a title that ends with a year, date or version."""
+    match = _EDITION.fullmatch(title.strip())
+    if match is None:
+        return None
+    label = match["edition"]
+    return Edition(normalise(match["base"]), label, _order(label))
+
+
+def edition_order(title: str) -> str:
+    """Return the sort key of a title's edition as text; "" without one."""
+    found = edition(title)
+    return " ".join(map(str, found.order)) if found is not None else ""
+
+
+def names_edition(question: str) -> bool:
+    """Return whether a question names a year or a version."""
+    return _NAMED_EDITION.search(question) is not None
+
+
+def _order(label: str) -> tuple[int, ...]:
+    folded = label.casefold()
+    months = [place for place, name in enumerate(_MONTHS.split(), 1) if name in folded]
+    numbers = [int(number) for number in re.findall(r"\d+", folded)]
+    if months:
+        numbers = [numbers[-1], *months, *numbers[:-1]]
+    elif folded.startswith("q"):
+        numbers = [numbers[-1], numbers[0]]
+    return tuple(numbers)
+
+
+def series[Key: Hashable](
+    titles: Mapping[Key, str], headings: Mapping[Key, Collection[str]]
+) -> list[list[tuple[Key, str]]]:
+    """Return the series among documents: members with their edition, newest first.
+
+    `headings`: of each document, as far as known; at least half of those of the member with fewer
+    must agree with the newest member's.
+    """
+    members: dict[str, list[tuple[Edition, Key]]] = defaultdict(list)
+    for key, title in titles.items():
+        if (one := edition(title)) is not None:
+            members[one.base].append((one, key))
+    found = []
+    for same in members.values():
+        ordered = sorted(same, key=lambda member: member[0].order, reverse=True)
+        newest = set(headings.get(ordered[0][1], ()))
+        fits = [
+            (key, member.label) for member, key in ordered if _agree(newest, headings.get(key, ()))
+        ]
+        if len({label for _, label in fits}) > 1:
+            found.append(fits)
+    return found
+
+
+def _agree(first: set[str], second: Collection[str]) -> bool:
+    shared = first.intersection(second)
+    return 2 * len(shared) >= min(len(first), len(set(second)))
+
+
+def declared(metadata: Mapping[str, Any], verb: Verb = "supersedes") -> tuple[str, ...]:
+    """Return the values of `supersedes` or `amends`, a string or a list, folded for comparison."""
+    value = metadata.get(verb)
     values = value if isinstance(value, list | tuple) else [value]
     return tuple(
         normalise(text) for one in values if isinstance(one, str | int) and (text := str(one))
@@ -36,21 +297,24 @@ def declared(metadata: Mapping[str, Any]) -> tuple[str, ...]:
 def links[Key: Hashable](documents: Iterable[Document[Key]]) -> Links[Key]:
     """Resolve each declared name among `documents`: as an id, else a file name, else a title.
 
-    A shared title refers to all its documents. Unknown names are ignored, links of a cycle dropped.
+    A shared title refers to all its documents; a name that is none of these, to the only document
+    that it fits (`targets`). Other names are ignored, links of a cycle dropped.
     """
     known = list(documents)
     tables: list[dict[str, set[Key]]] = [{}, {}, {}]
-    for one in known:
-        paths = [PurePath(name) for name in (one.doc_id, one.document_name) if name]
+    for document in known:
+        paths = [PurePath(name) for name in (document.doc_id, document.document_name) if name]
         files = {name for path in paths for name in (str(path), path.name, path.stem)}
-        for table, names in zip(tables, ({one.doc_id}, files, {one.title}), strict=True):
+        forms = ({document.doc_id}, files, {document.title})
+        for table, names in zip(tables, forms, strict=True):
             for name in names:
-                table.setdefault(normalise(name), set()).add(one.key)
+                table.setdefault(normalise(name), set()).add(document.key)
     older: dict[Key, set[Key]] = {}
-    for one in known:
-        for name in one.supersedes:
-            found = next((table[name] for table in tables if name in table), set())
-            older.setdefault(one.key, set()).update(found - {one.key})
+    for document in known:
+        for name in document.supersedes:
+            named = next((table[name] for table in tables if name in table), None)
+            named = targets(name, document, known) if named is None else named
+            older.setdefault(document.key, set()).update(named - {document.key})
     newer: dict[Key, set[Key]] = {}
     in_cycles: set[Key] = set()
     for key, keys in older.items():

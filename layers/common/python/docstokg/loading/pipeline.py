@@ -193,7 +193,7 @@ def read_files(
     for file, withdrawn in registry.settle(staging, rejects):
         report.types[file.type].chunks -= withdrawn
         _count_rejects(context, file)
-    rejects.notes += _cycles(staging)
+    rejects.notes += _superseded(staging, registry)
     if (chosen := choose_encoder(context)) is not context:
         context, dimension = chosen, chosen.dimension
     model = context.model or (UPSTREAM if staging.holds_vectors() else None)
@@ -208,19 +208,31 @@ def _count_rejects(context: Context, file: SourceFile) -> None:
         rejected[path] = file
 
 
-def _cycles(staging: Staging) -> list[str]:
-    links = supersedes.links(
-        supersedes.Document(
+def _superseded(staging: Staging, registry: SourceRegistry) -> list[str]:
+    documents = {
+        record.doc_id: supersedes.Document(
+            record.doc_id, record.doc_id, record.path, record.title, ()
+        )
+        for record in registry.stored.values()
+    }
+    texts = {}
+    for chunk in staging.beginnings():
+        documents[chunk.doc_id] = supersedes.Document(
             chunk.doc_id,
             chunk.doc_id,
             chunk.document_name or "",
             chunk.title,
             supersedes.declared(chunk.metadata),
         )
-        for chunk in staging.superseding()
-    )
-    names = ", ".join(sorted(links.in_cycles))
-    return [f"supersedes is ignored: {names} supersede each other"] if names else []
+        if "supersedes" not in chunk.metadata:
+            texts[chunk.doc_id] = chunk.text
+    declarations, notes = supersedes.declare(texts, documents)
+    for doc_id, verb, names in declarations:
+        staging.declare(doc_id, verb, names)
+        if verb == "supersedes":
+            documents[doc_id] = documents[doc_id]._replace(supersedes=names)
+    cycles = ", ".join(sorted(supersedes.links(documents.values()).in_cycles))
+    return notes + [f"supersedes is ignored: {cycles} supersede each other"] * bool(cycles)
 
 
 def choose_encoder(context: Context) -> Context:

@@ -32,7 +32,7 @@ from docstokg.domain.answer.statements import (
 from docstokg.domain.text.sentences import Span as Part
 from docstokg.usecases.comparison import Comparison
 from docstokg.usecases.support import support_of
-from docstokg.usecases.verification import Asking, Claim, Decision
+from docstokg.usecases.verification import Asking, Claim, Decision, holds
 
 Repair = Literal["attribute", "drop", "report"]
 BY_RULES = (CheckedBy(name=RULES, kind="rules"),)
@@ -227,6 +227,10 @@ class _Check:
             Claim(
                 sentence.statement.claim,
                 tuple(self.by_rank[rank].text for rank in sentence.verdict.citations),
+                "\n".join(
+                    f"{block.document_name}\n{block.subject}"
+                    for block in map(self.by_rank.__getitem__, sentence.verdict.citations)
+                ),
             )
             for sentence in undecided
         ]
@@ -244,17 +248,19 @@ class _Check:
         update: dict[str, Any] = {"verdict": decision.verdict, "decided_by": self.verifier.name}
         if decision.reason is not None:
             update["reasons"] = (*verdict.reasons, decision.reason)
-        places = {
-            rank: (block, at)
-            for rank in verdict.citations
-            for block in (self.by_rank[rank],)
-            if decision.quote is not None and (at := block.text.find(decision.quote)) >= 0
-        }
-        for block, at in list(places.values())[:1]:
-            span = _span(block, at, at + len(decision.quote or ""))
-            update |= {"quote": decision.quote, "span": span}
+        cited = [self.by_rank[rank] for rank in verdict.citations]
+        holding = [
+            (block, quote)
+            for block in cited
+            for quote in decision.quotes
+            if holds(block.text, quote)
+        ]
+        for block, quote in holding[:1]:
+            if (at := block.text.find(quote)) >= 0:
+                update |= {"quote": quote, "span": _span(block, at, at + len(quote))}
         if decision.verdict == "supported":
-            update["proven"] = tuple(places) or verdict.citations
+            ranks = tuple(dict.fromkeys(block.rank for block, _ in holding))
+            update["proven"] = ranks or verdict.citations
         return sentence._replace(verdict=verdict.model_copy(update=update))
 
     def _judge(self, statement: Statement) -> _Judged:

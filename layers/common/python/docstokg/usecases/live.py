@@ -69,7 +69,7 @@ class LiveReply:
         with self._lock:
             if self._is_ended or self._answer is None:
                 return False
-            for sentence in self._answer.more(replies.read(text)):
+            for sentence in self._answer.more(replies.cleaned(text)):
                 self._tell("sentence", sentence)
             return self._is_heard and self._send("", None)
 

@@ -84,7 +84,7 @@ def answer(
     The halves of "X, and how Y?" are answered separately. Superseded blocks are skipped, quoted
     mails too if others answer. The text is "" unless under `max_tokens`.
     """
-    current = [block for block in blocks if block.superseded_by is None]
+    current = [block for block in blocks if block.superseded_by is block.newest is None]
     direct = [block for block in current if not block.quoted]
     if len(direct) < len(current):
         first = answer(query, direct, max_tokens, least, reader)

@@ -10,7 +10,31 @@ from docstokg.domain.answer.citations import outside_code
 from docstokg.domain.answer.prompt import without_echo
 from docstokg.domain.text.sentences import sentence_spans
 
-_THOUGHT = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
+_THINKING = "think|thinking|thought|thoughts|reasoning|reflection|analysis"
+# A thought ends at its closing tag, whatever opened it, and at the channel of the final answer.
+_THOUGHT_END = re.compile(
+    rf".*(?:</(?:{_THINKING})>|<\|channel\|>\s*final\s*(?:<\|message\|>)?)",
+    re.DOTALL | re.IGNORECASE,
+)
+_THOUGHT = re.compile(
+    rf"(?:<(?:{_THINKING})>|<\|channel\|>\s*(?:analysis|commentary)\b).*", re.DOTALL | re.IGNORECASE
+)
+_TOOL_CALL = re.compile(
+    r"<(?P<tag>tool_calls?|function_calls?|tools?)>.*?(?:</(?P=tag)>|\Z)"
+    r"|<function=.*?(?:</function>|\Z)|\[TOOL_CALLS\][^\n]*",
+    re.DOTALL | re.IGNORECASE,
+)
+_TEXT_END = re.compile(
+    r"<\|[a-z_]{2,30}\|>|</?s>|<(?:eos|bos|pad|end_of_turn|start_of_turn)>", re.IGNORECASE
+)
+# Words that a looping model repeats three times or more.
+_LOOP = re.compile(r"(?P<words>\b\w+(?:\W+\w+){0,7}?\W+)(?P=words){2,}(?:\w+\W+){0,8}\w*\W*\Z")
+_CITE = re.compile(r"\\cite\{\s?(?P<rank>\d{1,4})\s?\}")
+_SUPERSCRIPTS = "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"
+_SUPERSCRIPT = re.compile(rf"(?P<rank>[{_SUPERSCRIPTS}]{{1,2}})(?=[\s.,;:!?)]|\Z)")
+_PLAIN_DIGITS = str.maketrans(_SUPERSCRIPTS, "0123456789")
+# Sentences of the longest cycle that is recognised.
+_LONGEST_CYCLE = 4
 _FENCED = re.compile(
     r"\s*```(?:json|text|markdown|md)?[ \t]*\n(?P<inside>[^`]*)\n```\s*", re.IGNORECASE
 )
@@ -56,13 +80,15 @@ _JOINERS = "\u200c\u200d"
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
 
 
-def read(raw: str) -> str:
-    """Return a reply without thoughts, wrapping, preamble, repetition and list of sources.
+def cleaned(raw: str) -> str:
+    """Return a reply without thoughts, tool calls, wrapping, preamble, repetition and sources list.
 
-    Marker forms that become `[n]`: `[source 2]`, `[^1]`, full-width brackets, `(1)` before the end
-    of a clause without any `[n]`, and `<sup>1</sup>` unless it is a power.
+    Marker forms that become `[n]`: `[source 2]`, `[^1]`, LaTeX's cite, full-width brackets, `(1)`
+    before the end of a clause without any `[n]`, and superscripts unless they are powers.
     """
-    text = without_echo(_THOUGHT.sub("", raw)).strip()
+    text = _TOOL_CALL.sub("", _THOUGHT.sub("", _THOUGHT_END.sub("", raw)))
+    text = _LOOP.sub(r"\g<words>", _TEXT_END.sub("", text).strip())
+    text = without_echo(text).strip()
     if (fenced := _FENCED.fullmatch(text)) is not None:
         text = fenced["inside"].strip()
     text = _answer_of_json(text)
@@ -74,11 +100,19 @@ def read(raw: str) -> str:
 
 
 def _said_once(text: str) -> str:
-    pieces, at, before = [], 0, ""
+    """Drop repeated sentences; cut a text at the second round of a cycle."""
+    pieces: list[str] = []
+    kept: list[str] = []
+    at = 0
     for start, end in sentence_spans(text):
-        if text[start:end] != before:
+        sentence = text[start:end]
+        if not kept or sentence != kept[-1]:
             pieces.append(text[at:end])
-        before, at = text[start:end], end
+            kept.append(sentence)
+        at = end
+        for size in range(2, _LONGEST_CYCLE + 1):
+            if len(kept) >= 2 * size and kept[-2 * size : -size] == kept[-size:]:
+                return "".join(pieces[:-size])
     return "".join([*pieces, text[at:]])
 
 
@@ -186,7 +220,9 @@ def _answer_of_json(text: str) -> str:
 def _with_markers(text: str) -> str:
     has_brackets = _MARKER.search(text) is not None
     text = outside_code(text, lambda part: _NAMED.sub(r"[\g<rank>]", part))
+    text = outside_code(text, lambda part: _CITE.sub(r"[\g<rank>]", part))
     text = outside_code(text, lambda part: _RAISED.sub(_unless_power, part))
+    text = outside_code(text, lambda part: _SUPERSCRIPT.sub(_unless_power, part))
     if has_brackets or _MARKER.search(text) is not None:
         return text
     return outside_code(text, lambda part: _ROUND.sub(r" [\g<rank>]", part))
@@ -194,4 +230,5 @@ def _with_markers(text: str) -> str:
 
 def _unless_power(match: re.Match[str]) -> str:
     before = match.string[max(0, match.start() - 3) : match.start()]
-    return match[0] if _A_POWER.search(before.split(" ")[-1]) else f" [{match['rank']}]"
+    rank = match["rank"].translate(_PLAIN_DIGITS)
+    return match[0] if _A_POWER.search(before.split(" ")[-1]) else f" [{rank}]"

@@ -160,6 +160,12 @@ def values(text: str) -> tuple[Value, ...]:
 
     Numbers that can be read with either separator ("1.234") are in both readings.
     """
+    found = _points(text)
+    return (*found, *_ranges(text, found))
+
+
+@lru_cache(maxsize=4096)
+def _points(text: str) -> tuple[Value, ...]:
     taken: list[tuple[int, int]] = []
     found: list[Value] = []
     plain = ID_IN_CLAIM.sub(lambda match: " " * len(match[0]), text)
@@ -175,8 +181,7 @@ def values(text: str) -> tuple[Value, ...]:
             if made:
                 taken.append(match.span())
                 found += [one._replace(start=match.start(), end=match.end()) for one in made]
-    found.sort(key=lambda one: (one.start, one.kind))
-    return (*found, *_ranges(plain, found))
+    return tuple(sorted(found, key=lambda one: (one.start, one.kind)))
 
 
 def _power(match: re.Match[str]) -> Decimal:
@@ -269,7 +274,7 @@ def _numbers(digits: str) -> set[float]:
     return {grouped, pointed} if len(decimals) == 3 and whole != "0" else {pointed}
 
 
-def _ranges(text: str, found: list[Value]) -> Iterator[Value]:
+def _ranges(text: str, found: Sequence[Value]) -> Iterator[Value]:
     ends: dict[int, list[Value]] = {}
     for value in found:
         ends.setdefault(value.end, []).append(value)
@@ -289,7 +294,7 @@ def _ranges(text: str, found: list[Value]) -> Iterator[Value]:
                 yield Value(last.kind, low, last.high, last.unit, first.start, last.end)
 
 
-def _plain_number(amount: Value, found: list[Value]) -> float:
+def _plain_number(amount: Value, found: Sequence[Value]) -> float:
     same = (one.high for one in found if one.kind == "number" and one.start == amount.start)
     return next(same, 0.0)
 
@@ -305,10 +310,22 @@ def unstated(claim: str, text: str) -> tuple[str, ...]:
     Spelled numbers below 3 and ordinals often count nothing ("one of the") and are not listed.
     """
     stated, digits = values(text), stated_numbers(text)
-    met = [one for one in values(claim) if is_stated(one, stated)]
+    points = _points(claim)
+    dated = {(one.start, one.end) for one in points if one.kind == "date"}
+    # The day of a date with a year counts only if the text has that year.
+    met = [
+        one
+        for one in points
+        if is_stated(one, stated)
+        and (
+            one.kind != "day"
+            or (one.start, one.end) not in dated
+            or digits.issuperset(re.findall(r"\d{4}", claim[one.start : one.end]))
+        )
+    ]
     spelled = (
         (one.start, claim[one.start : one.end])
-        for one in values(claim)
+        for one in points
         if one.kind == "number" and one.low == one.high > _VAGUE and one not in met
     )
     plain = ID_IN_CLAIM.sub(lambda one: " " * len(one[0]), claim)

@@ -3,7 +3,7 @@
 import json
 import sqlite3
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict
 from itertools import starmap
@@ -273,8 +273,9 @@ class Staging:
     def fill(self, chunk: RawChunk) -> bool:
         """Restore the text of the chunk at `place`; return False if it is another or not empty."""
         done = self._db.execute(
-            "UPDATE chunk SET payload = ?, embedding = ? WHERE id = ? AND doc_id = ?"
-            " AND shard = ? AND part = ? AND line = ? AND payload ->> 'text' = ''",
+            "UPDATE chunk SET payload = json_set(?, '$.metadata',"
+            " json(coalesce(payload -> '$.metadata', '{}'))), embedding = ? WHERE id = ?"
+            " AND doc_id = ? AND shard = ? AND part = ? AND line = ? AND payload ->> 'text' = ''",
             (_payload(chunk), chunk.embedding, chunk.id, chunk.doc_id, *self.place),
         )
         return done.rowcount > 0
@@ -307,13 +308,22 @@ class Staging:
         query = "SELECT id, doc_id, payload, embedding FROM chunk WHERE id = ?"
         return next((_chunk(*row) for row in self._rows(query, chunk_id)), None)
 
-    def superseding(self) -> Iterator[RawChunk]:
-        """Yield the first chunk of each document whose metadata has `supersedes`, by doc_id."""
+    def beginnings(self) -> Iterator[RawChunk]:
+        """Yield the first chunk of each document, by doc_id, with the text of its first three."""
         query = (
-            "SELECT id, doc_id, payload, embedding, min(seq) FROM chunk"
-            " WHERE payload ->> '$.metadata.supersedes' IS NOT NULL GROUP BY doc_id ORDER BY doc_id"
+            "SELECT id, doc_id, json_set(payload, '$.text', group_concat(payload ->> 'text', ?)),"
+            " embedding, min(seq) FROM (SELECT *, row_number() OVER (PARTITION BY doc_id"
+            " ORDER BY seq) AS place FROM chunk) WHERE place <= 3 GROUP BY doc_id ORDER BY doc_id"
         )
-        return (_chunk(*row[:4]) for row in self._each(query))
+        return (_chunk(*row[:4]) for row in self._rows(query, "\n\n"))
+
+    def declare(self, doc_id: str, name: str, values: Sequence[str]) -> None:
+        """Set a value of the metadata of all chunks of a document."""
+        self._db.execute(
+            "UPDATE chunk SET payload = json_set(payload, '$.metadata', json_patch("
+            "coalesce(payload -> '$.metadata', '{}'), ?)) WHERE doc_id = ?",
+            (json.dumps({name: list(values)}), doc_id),
+        )
 
     def entities(self) -> Iterator[RawEntity]:
         """Yield every listed entity, by id."""
