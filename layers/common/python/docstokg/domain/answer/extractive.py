@@ -16,7 +16,7 @@ from docstokg.contracts.state import Block
 from docstokg.domain.answer.kinds import CHECKABLE, asked_kinds
 from docstokg.domain.answer.notices import ABSTENTION, rows_shown
 from docstokg.domain.answer.quoting import LEANING, Quotation, leans, quoted
-from docstokg.domain.answer.reader_features import Candidate, alike, candidates, misses, stems
+from docstokg.domain.answer.reader_features import SAME, Candidate, alike, candidates, misses, stems
 from docstokg.domain.answer.rows import MOST_ROWS, matching, parallel
 from docstokg.domain.budget import tokens
 from docstokg.domain.text.sentences import Span
@@ -135,7 +135,10 @@ def choose(
     scores = mixed(scores, logits, fitted["logit"])
     best = _best(pool, scores)
     signs = signs_of(pool, scores, best, logits)
-    probability, answerable = (logistic(fitted[name], signs) for name in ("right", "answerable"))
+    alone = _without_agreeing(pool, scores, best, logits)
+    # A further source that agrees never lowers the probability.
+    probability = max(logistic(fitted["right"], each) for each in (signs, alone))
+    answerable = logistic(fitted["answerable"], signs)
     places: tuple[int, ...] = (best,)
     warnings: tuple[str, ...] = ()
     several = _several(query, kinds, pool, scores, best, fitted) if linked else None
@@ -185,8 +188,13 @@ def compared(
 
 
 def in_context(candidate: Candidate) -> str:
-    """Return "title: text" for the reader, with the previous sentence as in `previous_and`."""
+    """Return "title: text" for the reader, with the previous sentence as in `previous_and`.
+
+    Names have the form that the question uses.
+    """
     text = " ".join(candidate.unit.shown.split())
+    for other in candidate.block.other_names:
+        text = text.replace(other.in_passage, other.in_question)
     return f"{candidate.block.subject}: {previous_and(text, candidate.unit.before)}"
 
 
@@ -244,16 +252,20 @@ def _repeating(pool: Sequence[Candidate], best: int) -> tuple[int, ...]:
 def agreeing(pool: Sequence[Candidate], best: int) -> list[int]:
     """Return the indices of the candidates with the same statement as `best`, itself included.
 
-    Quantities and negations must be equal, and the Dice coefficient of stems at least 0.6.
+    Quantities and negations must be equal, and the Dice coefficient of stems at least 0.6; with
+    quantities it is enough that the candidate has 0.6 of the question's words that `best` has.
     """
     chosen = pool[best]
     numbers = quantities(chosen.unit.shown)
-    return [
-        place
-        for place, candidate in enumerate(pool)
-        if place == best
-        or (alike(chosen, candidate) and numbers == quantities(candidate.unit.shown))
-    ]
+
+    def agrees(candidate: Candidate) -> bool:
+        if numbers != quantities(candidate.unit.shown):
+            return False
+        common = chosen.covered.keys() & candidate.covered.keys()
+        is_measured = bool(numbers) and len(common) >= SAME * len(chosen.covered) > 0
+        return is_measured or alike(chosen, candidate)
+
+    return [place for place, candidate in enumerate(pool) if place == best or agrees(candidate)]
 
 
 def weighted(weights: Mapping[str, float], values_by_name: Mapping[str, float]) -> float:
@@ -281,6 +293,17 @@ def signs_of(
         "margin": max(0.0, min(_FAR, scores[best] - second)),
         "logit": logits.get(best, _LOWEST),
     }
+
+
+def _without_agreeing(
+    pool: Sequence[Candidate], scores: Sequence[float], best: int, logits: Mapping[int, float]
+) -> dict[str, float]:
+    """Return `signs_of` without the other candidates that agree with the choice."""
+    others = set(agreeing(pool, best)) - {best}
+    kept = [place for place in range(len(pool)) if place not in others]
+    chosen = kept.index(best)
+    logit = {chosen: logits[best]} if best in logits else {}
+    return signs_of([pool[at] for at in kept], [scores[at] for at in kept], chosen, logit)
 
 
 def logistic(fitted: Mapping[str, Any], values: Mapping[str, float]) -> float:
