@@ -14,9 +14,6 @@ from docstokg.usecases.run import beginning
 from docstokg.wiring import Handler, Wiring
 from docstokg_functions.check.check import check
 
-# Seconds of the deadline for consistency and the reply.
-RESERVE_S = 0.5
-
 
 def build(wiring: Wiring) -> Handler:
     """Return the handler."""
@@ -36,7 +33,10 @@ def build(wiring: Wiring) -> Handler:
             index=index,
             embedder=embedder,
             compare=lambda call, deadline: Comparison(
-                call, embedder, deadline, call.deadline.limit(time_budget.CHECK_S, RESERVE_S)
+                call,
+                embedder,
+                deadline,
+                call.deadline.limit(time_budget.CHECK_S, time_budget.CHECK_REPLY_S),
             ),
             verifier=verifier,
             check_consistency=consistency if wiring.current_settings().kg_enabled else None,

@@ -33,8 +33,6 @@ from docstokg.ports import LanguageModel, Reader
 from docstokg.usecases.run import Run
 
 FIRST_CALL_SHARE = 0.6
-# Maximum time of the reader; sentences that it does not reach are ordered without it.
-READ_S = 2.0
 # Maximum bytes of a reply, and per requested token: some servers ignore the token limit.
 LEAST_ANSWER_BYTES, BYTES_A_TOKEN = 4000, 8
 
@@ -141,7 +139,7 @@ def _extracted(
     reader: Callable[[], Reader | None],
 ) -> Synthesis:
     def logits(question: str, texts: Sequence[str]) -> Sequence[float | None]:
-        deadline = run.deadline.limit(READ_S, time_budget.SYNTHESIZE.reserve_s)
+        deadline = run.deadline.limit(time_budget.READER_S, time_budget.SYNTHESIZE.reserve_s)
         model = run.attempt("reader", reader, lost=None)
         read = None if model is None else partial(model.logits, question, texts, deadline)
         found = None if read is None else run.attempt("reader", read, lost=None)

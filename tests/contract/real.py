@@ -12,6 +12,7 @@ from docstokg.adapters.neo4j.graph import Neo4jGraph
 from docstokg.adapters.neo4j.writer import Neo4jGraphWriter
 from docstokg.adapters.opensearch.index import OpenSearchIndex
 from docstokg.adapters.opensearch.writer import OpenSearchWriter
+from docstokg.domain.deadline import Deadline
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from tests.jvm.servers import Endpoint, Engine
@@ -103,4 +104,4 @@ def wipe(writer: Neo4jGraphWriter) -> None:
         "MATCH (n) CALL (n) { DETACH DELETE n } IN TRANSACTIONS OF 5000 ROWS",
         f"CREATE (s:Store {{name: '{STORE}', schema: {SCHEMA_VERSION}}})",
     ):
-        writer._server.write(text, {}, 120)
+        writer._server.write(text, {}, Deadline.after(120))

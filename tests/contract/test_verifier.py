@@ -234,8 +234,8 @@ def test_a_language_model_is_asked_once_and_gives_its_quote(server: VerifierServ
     prompt = body["messages"][1]["content"]
     assert prompt.count("PASSAGE 1>>>") == 1 and prompt.count("<<<PASSAGE") == 1
     (first, second) = made.decisions
-    assert first is not None and first.quote and GATE in first.quote and first.support == 1.0
-    assert second is not None and second.reason == "not_stated" and second.quote is None
+    assert first is not None and GATE in first.quotes[0] and first.support == 1.0
+    assert second is not None and second.reason == "not_stated" and second.quotes == ()
 
 
 def test_the_predict_server_gets_at_most_its_batch(server: VerifierServer) -> None:

@@ -281,9 +281,9 @@ def test_a_stream_that_hangs_is_left_with_its_text(server: Foreign) -> None:
     server.kind, server.parts = EVENTS, parts
     said = [{"role": "user", "content": SECRET}]
     model = Wiring(Settings(llm_base_url=server.url)).language_model()
-    asked = {"model": "gateway/m", "temperature": 0, "max_tokens": 9, "timeout_s": 0.5}
+    limits = {"temperature": 0, "max_tokens": 9, "deadline": Deadline.after(0.5)}
     try:
-        answer = model.complete(said, **asked, told=lambda text: True)
+        answer = model.complete(said, model="gateway/m", **limits, told=lambda text: True)
         assert (answer.text, answer.cut) == ("It is so [1].", "time")
         asking = lambda: [t for t in threading.enumerate() if t.name.startswith("call model")]  # noqa: E731
         assert eventually(lambda: not asking(), 5)

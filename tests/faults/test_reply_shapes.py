@@ -81,7 +81,9 @@ def test_every_shape_has_its_fate(client, server: ModelServer, shape: Shape) -> 
         assert warnings, "a reader who is not warned trusts it"
     else:
         kinds = {one["verdict"] for one in report["sentences"]}
-        assert kinds & {"unverified", "not_checked"}
+        unproven_ranks = any(set(one["citations"]) - set(one["proven"])
+                             for one in report["sentences"])  # fmt: skip
+        assert kinds & {"unverified", "not_checked"} or (unproven_ranks and warnings)
     if not any(one["citations"] for one in report["sentences"]):
         assert body["confidence"] <= 0.5
     assert len(reply.content) < 262_144

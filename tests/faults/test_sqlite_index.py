@@ -352,7 +352,7 @@ def test_a_search_asks_the_file_a_few_times_and_not_once_a_hit(
     lend = Sessions.use
 
     @contextmanager
-    def counted(self: Sessions, deadline: float) -> Iterator[sqlite3.Connection]:
+    def counted(self: Sessions, deadline: Deadline) -> Iterator[sqlite3.Connection]:
         with lend(self, deadline) as connection:
             connection.set_trace_callback(statements.append)
             yield connection

@@ -35,13 +35,13 @@ def adopted() -> Iterator[tuple[Neo4jGraph, Neo4jGraphWriter]]:
     """A foreign graph whose schema was applied twice, by writers that did not know it."""
     with neo4j_store() as (graph, first):
         first.close_load()  # the indexes are there; what says so goes
-        first._server.write("MATCH (s:Store) DELETE s", {}, 30)
-        first._server.write(FOREIGN, {"twin": number("twin")}, 30)
+        first._server.write("MATCH (s:Store) DELETE s", {}, Deadline.after(30))
+        first._server.write(FOREIGN, {"twin": number("twin")}, Deadline.after(30))
         for _ in range(2):
             _, writer = neo4j_sides(server(Engine.NEO4J))
             writer.close_load()
             writer.close()
-            first._server.write("MATCH (s:Store) DELETE s", {}, 30)
+            first._server.write("MATCH (s:Store) DELETE s", {}, Deadline.after(30))
         first.close_load()
         yield graph, first
 
@@ -52,7 +52,7 @@ def test_sections_become_chunks_once(adopted: tuple[Neo4jGraph, Neo4jGraphWriter
         "MATCH (s:Section) RETURN s.chunk_id AS id, s.uuid AS uuid, s.doc_id AS doc, s.open AS open"
         ", s:Chunk AS chunk, COUNT { (:Document)-[:HAS_CHUNK]->(s) } AS owners ORDER BY id",
         {},
-        30,
+        Deadline.after(30),
     )
     assert [row.values() for row in rows] == [
         ["2", number("2"), "other", False, True, 1],
@@ -89,11 +89,11 @@ def test_first_loads_make_the_schema_at_once() -> None:
     """Four writers of an empty database, five times: they met on a constraint in most rounds."""
     with neo4j_store() as (_, first):
         for _ in range(5):
-            first._server.write("MATCH (s:Store) DELETE s", {}, 30)
+            first._server.write("MATCH (s:Store) DELETE s", {}, Deadline.after(30))
             for kind, kinds in (("CONSTRAINT", "CONSTRAINTS"), ("INDEX", "INDEXES")):
                 named = f"SHOW {kinds} YIELD name, type WHERE type <> 'LOOKUP' RETURN name"
-                for (name,) in first._server.read(named, {}, 30):
-                    first._server.write(f"DROP {kind} {name}", {}, 30)
+                for (name,) in first._server.read(named, {}, Deadline.after(30)):
+                    first._server.write(f"DROP {kind} {name}", {}, Deadline.after(30))
             writers = [neo4j_sides(server(Engine.NEO4J))[1] for _ in range(4)]
             try:
                 with ThreadPoolExecutor(len(writers)) as pool:

@@ -135,7 +135,7 @@ def test_no_count_of_entities_leads_to_a_scan() -> None:
             )
             for step in steps:
                 for text in (*step, "CALL db.clearQueryCaches()"):
-                    writer._server.write(text, {}, 60)
+                    writer._server.write(text, {}, Deadline.after(60))
                 refused = [v for t in cypher.READS if (v := verdict_of(graph, t)).reasons]
                 assert refused == []
         finally:
@@ -220,4 +220,4 @@ def test_reading_access_refuses_a_write(graph: Neo4jGraph) -> None:
     from docstokg.errors import Misconfigured
 
     with pytest.raises((Misconfigured, WrongAnswer)):
-        graph._server.read("CREATE (x:Entity {key: 1})", {}, 30.0)
+        graph._server.read("CREATE (x:Entity {key: 1})", {}, Deadline.after(30.0))

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from docstokg.adapters.neo4j.server import Server
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import Timeout, Unavailable
 
 
@@ -57,7 +58,7 @@ def test_a_connection_whose_time_ran_out_leaves_no_socket(server: Server) -> Non
     held = sockets()
     for _ in range(3):
         with pytest.raises(Timeout):
-            server.read("RETURN 1", {}, 0.2)
+            server.read("RETURN 1", {}, Deadline.after(0.2))
     server.close()
     assert not sockets() - held  # others may have ended one of theirs
 
@@ -77,7 +78,7 @@ def test_closing_ends_what_is_asked(server: Server, listener) -> None:
 
     def ask() -> None:
         try:
-            server.read("RETURN 1", {}, 60)
+            server.read("RETURN 1", {}, Deadline.after(60))
         except Unavailable as exc:
             outcome.append(exc)
 

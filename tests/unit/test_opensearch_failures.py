@@ -72,4 +72,4 @@ def _hits(uuid: object, score: object) -> dict[str, Any]:
 def test_a_hit_of_another_shape_is_a_wrong_answer(searched, uuid, score) -> None:
     with pytest.raises(WrongAnswer):
         searched(_hits(uuid, score))
-    assert searched(_hits("u", 1)).hits == (("u", 1.0, None),)
+    assert searched(_hits("u", 1)).hits == (("u", 1.0, None, ""),)

@@ -237,8 +237,7 @@ class SentenceVerdict(Contract):
     proven: tuple[int, ...] = ()
     """cited ranks whose passage contains the quotation, or the verifier's quote"""
     verdict: Verdict
-    """supported: a quotation, or decided by the verifier; unsupported: decided by the verifier;
-    unverified: cited, but undecided; uncited; not_checked"""
+    """supported: quoted, or by the verifier; unsupported: by the verifier; unverified: undecided"""
     decided_by: str | None = None
     """name of the check that decided, as in `checked_by`; null: undecided"""
     support: float = Field(ge=0, le=1)
@@ -269,8 +268,7 @@ class CheckedBy(Contract):
     degraded: bool = False
     """whether the check failed or timed out"""
     problem: CheckProblem | None = None
-    """late: no reply in time; unreadable: (part of) the reply is invalid; refused: any other
-    failure"""
+    """late: no reply in time; unreadable: parts of it are invalid; refused: other failures"""
 
 
 class Grounding(Contract):

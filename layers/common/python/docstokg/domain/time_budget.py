@@ -49,6 +49,8 @@ LEAST_MODEL_S = 0.25
 LEAST_FALLBACK_S = 3.0
 # Reserved for an extractive answer if it replaces a failed model's.
 EXTRACT_S = 0.2
+# For the logits of the reader; candidates without one keep their score.
+READER_S = 2.0
 # For the question vector of a walk; without it, words are used for scoring.
 WALK_QUERY_S = 0.5
 CACHE_S = 0.25
@@ -61,6 +63,8 @@ TRAVERSE_S = 2.0
 # For `/v1/check` as a whole, including its graph and vector calls.
 CHECK_S = 10.0
 CHECK_GRAPH = CallBudget(1.5)
+# Reserved for consistency and the reply.
+CHECK_REPLY_S = 0.5
 CHECK_VECTORS = CallBudget(1.0)
 # For checking an answer beyond the vectors' time; unchecked statements are `too_long`.
 WORDS_S = 1.0
