@@ -115,7 +115,8 @@ def parts(text: str, borders: Borders = ()) -> tuple[Part, ...]:
             line = " ".join(shown.split())
             # The brief sentences after a question belong to it.
             is_reply = "?" in before and "?" not in line and len(line.split()) < _BRIEF
-            before = f"{before} {line}" if is_reply else line
+            # The limit keeps the sum of all `before` linear.
+            before = f"{before} {line}" if is_reply and len(before) < LONGEST else line
     return tuple(made)
 
 
