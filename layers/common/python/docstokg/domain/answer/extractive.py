@@ -16,7 +16,15 @@ from docstokg.contracts.state import Block
 from docstokg.domain.answer.kinds import CHECKABLE, asked_kinds
 from docstokg.domain.answer.notices import ABSTENTION, rows_shown
 from docstokg.domain.answer.quoting import LEANING, Quotation, leans, quoted
-from docstokg.domain.answer.reader_features import SAME, Candidate, alike, candidates, misses, stems
+from docstokg.domain.answer.reader_features import (
+    SAME,
+    Candidate,
+    alike,
+    candidates,
+    folded,
+    misses,
+    stems,
+)
 from docstokg.domain.answer.rows import MOST_ROWS, matching, parallel
 from docstokg.domain.budget import tokens
 from docstokg.domain.text.sentences import Span
@@ -135,9 +143,9 @@ def choose(
     scores = mixed(scores, logits, fitted["logit"])
     best = _best(pool, scores)
     signs = signs_of(pool, scores, best, logits)
-    alone = _without_agreeing(pool, scores, best, logits)
     # A further source that agrees never lowers the probability.
-    probability = max(logistic(fitted["right"], each) for each in (signs, alone))
+    views = (signs, _alone(query, blocks, pool, best, logits))
+    probability = max(logistic(fitted["right"], view) for view in views if view)
     answerable = logistic(fitted["answerable"], signs)
     places: tuple[int, ...] = (best,)
     warnings: tuple[str, ...] = ()
@@ -242,9 +250,10 @@ def _several(
 
 
 def _repeating(pool: Sequence[Candidate], best: int) -> tuple[int, ...]:
-    """Return the ranks of further passages that state all words of the best candidate."""
+    """Return the ranks of further passages that contain the best candidate's text."""
     chosen = pool[best]
-    same = (pool[place] for place in agreeing(pool, best) if chosen.words <= pool[place].words)
+    text = folded(chosen.unit.shown)
+    same = (pool[place] for place in agreeing(pool, best) if text in folded(pool[place].block.text))
     ranks = dict.fromkeys(candidate.block.rank for candidate in same)
     return tuple(rank for rank in ranks if rank != chosen.block.rank)[:FURTHER]
 
@@ -295,15 +304,25 @@ def signs_of(
     }
 
 
-def _without_agreeing(
-    pool: Sequence[Candidate], scores: Sequence[float], best: int, logits: Mapping[int, float]
+def _alone(
+    query: str,
+    blocks: Sequence[Block],
+    pool: Sequence[Candidate],
+    best: int,
+    logits: Mapping[int, float],
 ) -> dict[str, float]:
-    """Return `signs_of` without the other candidates that agree with the choice."""
-    others = set(agreeing(pool, best)) - {best}
-    kept = [place for place in range(len(pool)) if place not in others]
-    chosen = kept.index(best)
-    logit = {chosen: logits[best]} if best in logits else {}
-    return signs_of([pool[at] for at in kept], [scores[at] for at in kept], chosen, logit)
+    """Return `signs_of` the choice without the other passages that agree with it; {} if none do."""
+    rank = pool[best].block.rank
+    others = {pool[place].block.rank for place in agreeing(pool, best)} - {rank}
+    if not others:
+        return {}
+    rest = candidates(query, [block for block in blocks if block.rank not in others])
+    keys = [(candidate.block.rank, candidate.unit.start) for candidate in rest]
+    by_key = {(pool[at].block.rank, pool[at].unit.start): logit for at, logit in logits.items()}
+    read = {place: by_key[key] for place, key in enumerate(keys) if key in by_key}
+    scores = [weighted(model()["choice"], candidate.features._asdict()) for candidate in rest]
+    scores = mixed(scores, read, model()["with_reader" if read else "without_reader"]["logit"])
+    return signs_of(rest, scores, keys.index((rank, pool[best].unit.start)), read)
 
 
 def logistic(fitted: Mapping[str, Any], values: Mapping[str, float]) -> float:
