@@ -150,8 +150,15 @@ def test_passages_that_state_the_same_are_cited_and_raise_the_probability() -> N
     query = "When was the Harrow bridge opened?"
     alone, *more = (extractive.answer(query, blocks[:count], 300, 0.0) for count in (1, 2, 3))
     assert alone.text == "The Harrow bridge was opened in 1931 [1]."
-    assert more[1].text == "The Harrow bridge was opened in 1931 [1][2][3]."
-    assert more[1].probability >= more[0].probability >= alone.probability - 0.01
+    # Another wording agrees, but does not prove the quoted sentence.
+    assert more[1].text == "The Harrow bridge was opened in 1931 [1]."
+    assert more[1].probability >= alone.probability and more[0].probability >= alone.probability
+    same = [
+        block(f"{AGREEING[0]} Boats pass below it in season {rank}.", 0.6, 0.2, rank=rank)
+        for rank in (1, 2, 3)
+    ]
+    quoted = extractive.answer(query, same, 300, 0.0)
+    assert quoted.text == "The Harrow bridge was opened in 1931 [1][2][3]."
 
 
 @pytest.mark.parametrize(

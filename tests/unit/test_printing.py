@@ -28,11 +28,12 @@ CITATION = {
     "rank": 1, "doc_id": NASTY, "document_name": NASTY, "section": NASTY, "page": NASTY,
     "cited": True, "source": "kg_expansion", "score": 0.5, "char_start": 0, "char_end": 9,
     "offset_base": "chunk", "chunk_id": NASTY, "text_sha256": "0" * 64, "snippet": NASTY,
-    "kg_path": [NASTY], "kg_evidence": None,
+    "kg_path": [NASTY], "kg_evidence": None, "concepts_mentioned": [NASTY],
 }  # fmt: skip
 RESPONSE = {
     "query": NASTY, "answer": NASTY + " [1]", "confidence": 0.5, "confidence_level": "low",
     "grounding": None, "citations": [CITATION], "warnings": [NASTY], "diagnostics": None,
+    "conflicts": [{"ranks": [2, 1], "spans": [], "kind": "superseded"}],
 }  # fmt: skip
 
 
@@ -62,6 +63,7 @@ def test_answers_and_checks_show_words_and_nothing_else(stream, monkeypatch) -> 
     show_check(NASTY, 400, {"title": NASTY, "detail": NASTY})
     shown = out.getvalue() + err.getvalue()
     assert "owned" in shown
+    assert "replaced by [2]" in shown
     # The colours of our own are all that is left of escapes.
     ours = "\x1b["
     for start in range(len(shown)):

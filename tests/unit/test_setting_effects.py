@@ -72,7 +72,7 @@ SHOWN = {
     "models_are_listed_with_the_namespaces_granted_by_name": "models",
     "only_names_of_this_machine_are_answered": "hosts",
     "a_manipulation_is_found": "receipt_key",
-    "secrets_fill_in_credentials_and_nothing_else": "secrets",
+    "a_wrong_secret_disables_only_its_provider": "secrets",
     "the_setting_names_a_folder_or_a_bucket": "ingest_url",
     "the_configured_key_is_sent": "verifier_api_key",
     "the_label_and_the_threshold_reach_the_predict_server": "verifier_label verifier_threshold",

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docstokg.domain.answer.parts import LONGEST, Part, units
+from docstokg.domain.answer.parts import LONGEST, Part, parts, units
 
 TABLE = """## Limits
 
@@ -44,6 +44,19 @@ def test_a_row_is_read_with_the_names_of_its_columns() -> None:
 def test_struck_out_text_is_not_quoted() -> None:
     text = "The sail is ~~70~~ 85 euros. The boat is <del>9</del> 8 euros.\n\n~~It was 7 euros.~~\n"
     assert shown(text) == ["The sail is 85 euros.", "The boat is 8 euros."]
+
+
+def test_a_record_on_a_line_is_a_row() -> None:
+    (row, sentence) = found("Choir: Altos; 2021: 17.\n\nNote: the choir sings; it is loud.\n")
+    assert (row.kind, row.fields) == ("row", (("Choir", "Altos"), ("2021", "17.")))
+    assert sentence.kind == "sentence"
+
+
+def test_brief_sentences_keep_their_question_up_to_a_limit() -> None:
+    made = parts("When is the gate open? From dawn. Not on Sunday. It is blue.")
+    assert made[-1].before == "When is the gate open? From dawn. Not on Sunday."
+    many = parts("Why? " + "It is so. " * 999)
+    assert max(len(part.before) for part in many) < LONGEST + 20
 
 
 def test_a_record_is_one_row() -> None:

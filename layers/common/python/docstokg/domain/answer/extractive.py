@@ -16,7 +16,15 @@ from docstokg.contracts.state import Block
 from docstokg.domain.answer.kinds import CHECKABLE, asked_kinds
 from docstokg.domain.answer.notices import ABSTENTION, rows_shown
 from docstokg.domain.answer.quoting import LEANING, Quotation, leans, quoted
-from docstokg.domain.answer.reader_features import Candidate, alike, candidates, misses, stems
+from docstokg.domain.answer.reader_features import (
+    SAME,
+    Candidate,
+    alike,
+    candidates,
+    folded,
+    misses,
+    stems,
+)
 from docstokg.domain.answer.rows import MOST_ROWS, matching, parallel
 from docstokg.domain.budget import tokens
 from docstokg.domain.text.sentences import Span
@@ -135,7 +143,10 @@ def choose(
     scores = mixed(scores, logits, fitted["logit"])
     best = _best(pool, scores)
     signs = signs_of(pool, scores, best, logits)
-    probability, answerable = (logistic(fitted[name], signs) for name in ("right", "answerable"))
+    # A further source that agrees never lowers the probability.
+    views = (signs, _alone(query, blocks, pool, best, logits))
+    probability = max(logistic(fitted["right"], view) for view in views if view)
+    answerable = logistic(fitted["answerable"], signs)
     places: tuple[int, ...] = (best,)
     warnings: tuple[str, ...] = ()
     several = _several(query, kinds, pool, scores, best, fitted) if linked else None
@@ -185,8 +196,13 @@ def compared(
 
 
 def in_context(candidate: Candidate) -> str:
-    """Return "title: text" for the reader, with the previous sentence as in `previous_and`."""
+    """Return "title: text" for the reader, with the previous sentence as in `previous_and`.
+
+    Names have the form that the question uses.
+    """
     text = " ".join(candidate.unit.shown.split())
+    for other in candidate.block.other_names:
+        text = text.replace(other.in_passage, other.in_question)
     return f"{candidate.block.subject}: {previous_and(text, candidate.unit.before)}"
 
 
@@ -234,9 +250,10 @@ def _several(
 
 
 def _repeating(pool: Sequence[Candidate], best: int) -> tuple[int, ...]:
-    """Return the ranks of further passages that state all words of the best candidate."""
+    """Return the ranks of further passages that contain the best candidate's text."""
     chosen = pool[best]
-    same = (pool[place] for place in agreeing(pool, best) if chosen.words <= pool[place].words)
+    text = folded(chosen.unit.shown)
+    same = (pool[place] for place in agreeing(pool, best) if text in folded(pool[place].block.text))
     ranks = dict.fromkeys(candidate.block.rank for candidate in same)
     return tuple(rank for rank in ranks if rank != chosen.block.rank)[:FURTHER]
 
@@ -244,16 +261,20 @@ def _repeating(pool: Sequence[Candidate], best: int) -> tuple[int, ...]:
 def agreeing(pool: Sequence[Candidate], best: int) -> list[int]:
     """Return the indices of the candidates with the same statement as `best`, itself included.
 
-    Quantities and negations must be equal, and the Dice coefficient of stems at least 0.6.
+    Quantities and negations must be equal, and the Dice coefficient of stems at least 0.6; with
+    quantities it is enough that the candidate has 0.6 of the question's words that `best` has.
     """
     chosen = pool[best]
     numbers = quantities(chosen.unit.shown)
-    return [
-        place
-        for place, candidate in enumerate(pool)
-        if place == best
-        or (alike(chosen, candidate) and numbers == quantities(candidate.unit.shown))
-    ]
+
+    def agrees(candidate: Candidate) -> bool:
+        if numbers != quantities(candidate.unit.shown):
+            return False
+        common = chosen.covered.keys() & candidate.covered.keys()
+        is_measured = bool(numbers) and len(common) >= SAME * len(chosen.covered) > 0
+        return is_measured or alike(chosen, candidate)
+
+    return [place for place, candidate in enumerate(pool) if place == best or agrees(candidate)]
 
 
 def weighted(weights: Mapping[str, float], values_by_name: Mapping[str, float]) -> float:
@@ -281,6 +302,27 @@ def signs_of(
         "margin": max(0.0, min(_FAR, scores[best] - second)),
         "logit": logits.get(best, _LOWEST),
     }
+
+
+def _alone(
+    query: str,
+    blocks: Sequence[Block],
+    pool: Sequence[Candidate],
+    best: int,
+    logits: Mapping[int, float],
+) -> dict[str, float]:
+    """Return `signs_of` the choice without the other passages that agree with it; {} if none do."""
+    rank = pool[best].block.rank
+    others = {pool[place].block.rank for place in agreeing(pool, best)} - {rank}
+    if not others:
+        return {}
+    rest = candidates(query, [block for block in blocks if block.rank not in others])
+    keys = [(candidate.block.rank, candidate.unit.start) for candidate in rest]
+    by_key = {(pool[at].block.rank, pool[at].unit.start): logit for at, logit in logits.items()}
+    read = {place: by_key[key] for place, key in enumerate(keys) if key in by_key}
+    scores = [weighted(model()["choice"], candidate.features._asdict()) for candidate in rest]
+    scores = mixed(scores, read, model()["with_reader" if read else "without_reader"]["logit"])
+    return signs_of(rest, scores, keys.index((rank, pool[best].unit.start)), read)
 
 
 def logistic(fitted: Mapping[str, Any], values: Mapping[str, float]) -> float:

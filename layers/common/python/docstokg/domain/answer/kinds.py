@@ -15,7 +15,8 @@ from docstokg.domain.text.words import WORD, normalise, stem
 
 _NAMED = r"(?<=[^.!?] )[A-Z]\w+"
 _WORDS = {
-    "time": r"(?i:\b(?:\w+day|morning|noon|evening|night|spring|summer|autumn|winter|age|today"
+    "time": r"(?i:\b(?:\w+day|dawn|dusk|sunrise|sunset|morning|(?:after)?noon|evening|(?:mid)?night"
+    r"|week|month|year|season|spring|summer|autumn|winter|age|today"
     r"|after|before|until|when|while|during|since|once)s?\b)",
     "person": rf"{_NAMED}|(?i:\b(?:he|she|they|man|woman|people|king|queen)\b)"
     r"|(?i:\b\w{3,}(?:er|or|ist|ian)\b)",
