@@ -118,6 +118,7 @@ def test_the_graph_switched_off_is_not_called_anywhere(small_store, client_for, 
         assert any("switched off" in warning for warning in body["warnings"])
         assert body["diagnostics"]["graph_gain"]["skipped"] == "disabled"
     expected = {**graphic, "expect": {"doc_id": "d-seizure"}}
+    del expected["verbosity"]  # refused: only an answer uses it
     explained = client.post("/v1/explain", json=expected).json()
     assert any("switched off" in warning for warning in explained["warnings"])
     written = {"synthesis": {"enabled": True, "model": "extractive"}}
