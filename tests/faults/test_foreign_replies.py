@@ -257,8 +257,7 @@ def test_events_are_read_as_servers_write_them(server: Foreign, parts: list[byte
 @pytest.mark.parametrize(
     ("parts", "kind"),
     [
-        ([event(PIECE)], Unavailable),
-        ([event(PIECE), event('{"error": {"message": "overloaded"}}')], Unavailable),
+        ([event('{"error": {"message": "overloaded"}}')], Unavailable),
         ([event(PIECE), event("{")], WrongAnswer),
         ([event(PIECE), event('{"choices": 7}')], WrongAnswer),
         ([b"data: " + b" " * (3 << 20)], WrongAnswer),
@@ -269,6 +268,12 @@ def test_a_broken_stream_is_no_answer(
 ) -> None:
     with pytest.raises(kind):
         streamed(server, *parts)
+
+
+@pytest.mark.parametrize("end", [[], [event('{"error": {"message": "overloaded"}}')]])
+def test_a_stream_that_breaks_is_left_with_its_text(server: Foreign, end: list[bytes]) -> None:
+    answer, _ = streamed(server, event(PIECE), *end)
+    assert (answer.text, answer.cut) == ("It is so [1].", "broken")
 
 
 def test_a_stream_that_hangs_is_left_with_its_text(server: Foreign) -> None:

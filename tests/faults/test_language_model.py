@@ -88,9 +88,7 @@ def written(plan: Plan, url: str | None, log: list[str] | None = None, **more: A
 
 
 def test_a_good_answer_with_tokens_and_cost(server: ModelServer) -> None:
-    completion = complete(
-        server.url, deadline=Deadline.after(60.0), key="k-1"
-    )  # the first call loads more
+    completion = complete(server.url, timeout_s=60.0, key="k-1")  # the first call loads more
     assert (completion.text, completion.tokens_in, completion.tokens_out) == (
         "It is so [1].",
         120,
