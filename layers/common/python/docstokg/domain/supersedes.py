@@ -42,6 +42,7 @@ _FOLLOWING = (
     " version edition entirely completely fully"
 )
 _AFTER_NAME = frozenset(_FOLLOWING.split())
+_SKIPPED = frozenset(("of", "the", "for", "on"))
 _PARTS = "except partly partially part section sections clause clauses article"
 _PARTLY = frozenset(_PARTS.split())
 _YEAR = re.compile(r"(?:19|20)\d\d")
@@ -120,7 +121,7 @@ def declare(
     """Return what documents declare in their first part, and a note on each declaration.
 
     A row is (doc_id, verb, ids of the named documents). The name of a document that is not loaded
-    yet is kept as it is if it shares a word with the declaring one's title. `texts`: by doc_id.
+    yet is kept as it is. `texts`: by doc_id.
     """
     rows: list[tuple[str, Verb, tuple[str, ...]]] = []
     notes = []
@@ -131,9 +132,9 @@ def declare(
             own = documents[doc_id]
             named = sorted(targets(name, own, everything))
             notes += [f'{doc_id} {verb} {other}: "{sentence}"' for other in named]
-            if not named and not _fitting(name, own, everything) and _is_alike(name, own):
+            if not named and not _fitting(name, own, everything):
                 named = [name[:LONGEST_NAME]]
-                notes.append(f'{doc_id} {verb} a document that is not loaded: "{sentence}"')
+                notes.append(f'{doc_id} {verb} no loaded document yet: "{sentence}"')
             names[verb] += named
         rows += [(doc_id, verb, tuple(values)) for verb, values in names.items() if values]
     return rows, notes
@@ -166,24 +167,19 @@ def _fitting[Key: Hashable](
     if not words or _PARTLY.intersection(words[:12]):
         return []
     if words[0].isdecimal() and not _YEAR.fullmatch(words[0]):
-        wanted = {(*form[:-1], words[0]) for form in _numbers(document)}
-        return [other.key for other in others if wanted.intersection(_numbers(other))]
+        # "386" in "PEP 440: Versions" is "PEP 386", in "0012-use-queues.md" "0386-...".
+        numbers = {
+            (*form[:at], words[0])
+            for form in _forms(document)
+            for at in (0, 1)
+            if form[at : at + 1] and form[at].isdecimal()
+        }
+        return [
+            other.key
+            for other in others
+            if any({(*form[:1],), (*form[:2],)} & numbers for form in _forms(other))
+        ]
     return [other.key for other in others if any(_begins(words, form) for form in _forms(other))]
-
-
-def _numbers[Key: Hashable](document: Document[Key]) -> set[tuple[str, ...]]:
-    # "pep 440" of "PEP 440: Versions", "12" of "0012-use-queues.md"
-    return {
-        tuple(form[: at + 1])
-        for form in _forms(document)
-        for at, word in enumerate(form[:2])
-        if word.isdecimal() and (at == 0 or not form[0].isdecimal())
-    }
-
-
-def _is_alike[Key: Hashable](name: str, document: Document[Key]) -> bool:
-    words = set(WORD.findall(normalise(name))[:8]) - _BEFORE_NAME - _AFTER_NAME
-    return any(words.intersection(form) for form in _forms(document))
 
 
 def _number(word: str) -> str:
@@ -191,34 +187,31 @@ def _number(word: str) -> str:
 
 
 def _forms[Key: Hashable](document: Document[Key]) -> list[list[str]]:
-    names = {document.title, document.title.split(":")[0], document.title.split(" \u2013 ")[0]}
+    names = {document.title, *re.split(": | \u2013 ", document.title)[:1]}
     names |= {PurePath(name).stem for name in (document.doc_id, document.document_name) if name}
-    split = (WORD.findall(normalise(name)) for name in names)
-    return [[_number(word) for word in words] for words in split]
+    return [[_number(word) for word in WORD.findall(normalise(name))] for name in names]
 
 
 def _begins(words: Sequence[str], form: Sequence[str]) -> bool:
-    name = [word for word in form if not _is_dated(word)]
+    """Return whether words begin with a name, then end or continue as after a name.
+
+    Dates and numbers that the name lacks are skipped; stated years must include that of the name.
+    """
+    undated = [word for word in form if not _is_dated(word)]
     # "Leave policy 2023" is also named without its year, "PEP 2026" is not.
-    name = name if len(name) > 1 else list(form)
-    if not any(word.isalpha() and len(word) > 1 for word in name):
-        return False
-    years = {word for word in form if word not in name and _YEAR.fullmatch(word)}
-    dropped = ("of", "the", "for", "on")
-    wanted = [word for word in name if word not in dropped]
-    at = 0
-    while wanted and at < len(words):
-        if words[at] == wanted[0]:
-            wanted.pop(0)
-        elif words[at] not in dropped and not _is_dated(words[at]):
-            return False
-        at += 1
-    rest = list(words[at:])
-    stated = {word for word in words[: at + 6] if _YEAR.fullmatch(word)}
-    while rest and (_is_dated(rest[0]) or rest[0].isdecimal()):
-        rest.pop(0)
-    is_end = not rest or rest[0] in _AFTER_NAME
-    return not wanted and is_end and (not years or not stated or bool(years & stated))
+    name = [word for word in (undated if len(undated) > 1 else form) if word not in _SKIPPED]
+    skipped = (word in _SKIPPED or _is_dated(word) or word.isdecimal() for word in words)
+    kept = [word for word, skip in zip(words, skipped, strict=True) if word in name or not skip]
+    size = len(name)
+    stated, years = (
+        {*filter(_YEAR.fullmatch, own)} for own in (words[: size + 6], {*form}.difference(name))
+    )
+    return (
+        any(word.isalpha() and len(word) > 1 for word in name)
+        and kept[:size] == name
+        and _AFTER_NAME.issuperset(kept[size : size + 1])
+        and (not years or not stated or bool(years & stated))
+    )
 
 
 def _is_dated(word: str) -> bool:

@@ -13,16 +13,14 @@ from typing import Any, NamedTuple
 
 from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.state import Block
-from docstokg.domain.answer.kinds import CHECKABLE, asked_kinds
+from docstokg.domain.answer.kinds import asked_kinds
 from docstokg.domain.answer.notices import ABSTENTION, rows_shown
 from docstokg.domain.answer.quoting import LEANING, Quotation, leans, quoted
 from docstokg.domain.answer.reader_features import (
-    SAME,
     Candidate,
     alike,
     candidates,
     folded,
-    misses,
     stems,
 )
 from docstokg.domain.answer.rows import MOST_ROWS, matching, parallel
@@ -129,12 +127,12 @@ def choose(
 ) -> Choice | None:
     """Return the best candidate, or a likelier pair, comparison, path or matching rows.
 
-    None without candidates, or if a checkable kind is expected and no candidate has a value of it.
+    None without candidates, or if a number or time is expected and no candidate has one.
     `linked`: consider several parts.
     """
     pool = candidates(query, blocks)
     kinds = asked_kinds(query)
-    if not pool or _lacks_kind(kinds, query, pool):
+    if all(candidate.features.kind_missed for candidate in pool):
         return None
     weights = model()
     scores = [weighted(weights["choice"], candidate.features._asdict()) for candidate in pool]
@@ -143,9 +141,7 @@ def choose(
     scores = mixed(scores, logits, fitted["logit"])
     best = _best(pool, scores)
     signs = signs_of(pool, scores, best, logits)
-    # A further source that agrees never lowers the probability.
-    views = (signs, _alone(query, blocks, pool, best, logits))
-    probability = max(logistic(fitted["right"], view) for view in views if view)
+    probability = logistic(fitted["right"], signs)
     answerable = logistic(fitted["answerable"], signs)
     places: tuple[int, ...] = (best,)
     warnings: tuple[str, ...] = ()
@@ -164,15 +160,6 @@ def choose(
     whole = len(keys) < len(places)
     quotations = tuple(quoted(query, pool[place], kinds, others, whole=whole) for place in places)
     return Choice(quotations, probability, answerable, warnings)
-
-
-def _lacks_kind(kinds: Sequence[str], query: str, pool: Sequence[Candidate]) -> bool:
-    """Return whether the question expects checkable kinds and no candidate has a value of one."""
-    expected = [kind for kind in kinds if kind != "many"]
-    if not expected or not CHECKABLE.issuperset(expected):
-        return False
-    question = frozenset(stems(query))
-    return all(misses(expected, candidate.unit.shown, question) for candidate in pool)
 
 
 def _best(pool: Sequence[Candidate], scores: Sequence[float]) -> int:
@@ -261,20 +248,16 @@ def _repeating(pool: Sequence[Candidate], best: int) -> tuple[int, ...]:
 def agreeing(pool: Sequence[Candidate], best: int) -> list[int]:
     """Return the indices of the candidates with the same statement as `best`, itself included.
 
-    Quantities and negations must be equal, and the Dice coefficient of stems at least 0.6; with
-    quantities it is enough that the candidate has 0.6 of the question's words that `best` has.
+    Quantities and negations must be equal, and the Dice coefficient of stems at least 0.6.
     """
     chosen = pool[best]
     numbers = quantities(chosen.unit.shown)
-
-    def agrees(candidate: Candidate) -> bool:
-        if numbers != quantities(candidate.unit.shown):
-            return False
-        common = chosen.covered.keys() & candidate.covered.keys()
-        is_measured = bool(numbers) and len(common) >= SAME * len(chosen.covered) > 0
-        return is_measured or alike(chosen, candidate)
-
-    return [place for place, candidate in enumerate(pool) if place == best or agrees(candidate)]
+    return [
+        place
+        for place, candidate in enumerate(pool)
+        if place == best
+        or (numbers == quantities(candidate.unit.shown) and alike(chosen, candidate))
+    ]
 
 
 def weighted(weights: Mapping[str, float], values_by_name: Mapping[str, float]) -> float:
@@ -302,27 +285,6 @@ def signs_of(
         "margin": max(0.0, min(_FAR, scores[best] - second)),
         "logit": logits.get(best, _LOWEST),
     }
-
-
-def _alone(
-    query: str,
-    blocks: Sequence[Block],
-    pool: Sequence[Candidate],
-    best: int,
-    logits: Mapping[int, float],
-) -> dict[str, float]:
-    """Return `signs_of` the choice without the other passages that agree with it; {} if none do."""
-    rank = pool[best].block.rank
-    others = {pool[place].block.rank for place in agreeing(pool, best)} - {rank}
-    if not others:
-        return {}
-    rest = candidates(query, [block for block in blocks if block.rank not in others])
-    keys = [(candidate.block.rank, candidate.unit.start) for candidate in rest]
-    by_key = {(pool[at].block.rank, pool[at].unit.start): logit for at, logit in logits.items()}
-    read = {place: by_key[key] for place, key in enumerate(keys) if key in by_key}
-    scores = [weighted(model()["choice"], candidate.features._asdict()) for candidate in rest]
-    scores = mixed(scores, read, model()["with_reader" if read else "without_reader"]["logit"])
-    return signs_of(rest, scores, keys.index((rank, pool[best].unit.start)), read)
 
 
 def logistic(fitted: Mapping[str, Any], values: Mapping[str, float]) -> float:
