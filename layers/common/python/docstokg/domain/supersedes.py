@@ -7,6 +7,7 @@ from pathlib import PurePath
 from typing import Any, Literal, NamedTuple
 
 from docstokg.domain.text.sentences import sentence_spans
+from docstokg.domain.text.values import values
 from docstokg.domain.text.words import WORD, normalise
 
 Verb = Literal["supersedes", "amends"]
@@ -92,7 +93,7 @@ class Edition(NamedTuple):
 
     base: str
     label: str
-    order: tuple[int, ...]
+    order: tuple[float, ...]
 
 
 def declarations(text: str) -> list[Declaration]:
@@ -136,7 +137,7 @@ def declare(
                 named = [name[:LONGEST_NAME]]
                 notes.append(f'{doc_id} {verb} no loaded document yet: "{sentence}"')
             names[verb] += named
-        rows += [(doc_id, verb, tuple(values)) for verb, values in names.items() if values]
+        rows += [(doc_id, verb, tuple(entries)) for verb, entries in names.items() if entries]
     return rows, notes
 
 
@@ -238,15 +239,9 @@ def names_edition(question: str) -> bool:
     return _NAMED_EDITION.search(question) is not None
 
 
-def _order(label: str) -> tuple[int, ...]:
-    folded = label.casefold()
-    months = [place for place, name in enumerate(_MONTHS.split(), 1) if name in folded]
-    numbers = [int(number) for number in re.findall(r"\d+", folded)]
-    if months:
-        numbers = [numbers[-1], *months, *numbers[:-1]]
-    elif folded.startswith("q"):
-        numbers = [numbers[-1], numbers[0]]
-    return tuple(numbers)
+def _order(label: str) -> tuple[float, ...]:
+    dates = (value.low for value in values(label) if value.kind == "date")
+    return max(dates, default=0.0), *map(int, re.findall(r"\d+", label))
 
 
 def series[Key: Hashable](
@@ -281,9 +276,14 @@ def _agree(first: set[str], second: Collection[str]) -> bool:
 def declared(metadata: Mapping[str, Any], verb: Verb = "supersedes") -> tuple[str, ...]:
     """Return the values of `supersedes` or `amends`, a string or a list, folded for comparison."""
     value = metadata.get(verb)
-    values = value if isinstance(value, list | tuple) else [value]
+    entries = value if isinstance(value, list | tuple) else [value]
     return tuple(
-        normalise(text) for one in values if isinstance(one, str | int) and (text := str(one))
+        normalise(text)
+        for entry in entries
+        if isinstance(entry, str | int)
+        if (text := str(entry))
+        for entry in entries
+        if isinstance(entry, str | int) and (text := str(entry))
     )
 
 

@@ -49,9 +49,10 @@ def quoted(
 ) -> Quotation:
     """Return the chosen unit with what makes it stand on its own, and markers before final stops.
 
-    A sentence gets its item, or the next sentence if only that has a value of a kind in `kinds`; without a subject of its own, the previous sentence or its heading. A row shows its key
-    and the cells that the question names, `whole` all. `others`: ranks of further passages with the
-    same statement.
+    A sentence gets its item, or the next sentence if only that has a value of a kind in `kinds`;
+    without a subject of its own, the previous sentence or its heading. A row shows its key and the
+    cells that the question names, `whole` all. `others`: ranks of further passages with the same
+    statement.
     """
     unit, marker = chosen.unit, f"[{chosen.block.rank}]"
     markers = marker + "".join(f"[{rank}]" for rank in others)
