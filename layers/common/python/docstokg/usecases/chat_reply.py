@@ -3,7 +3,7 @@
 import json
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from docstokg.contracts import Json
@@ -109,7 +109,10 @@ def _completion(
     content = response.answer or " ".join(response.warnings)
     ends = [content.find(text) for text in chat.stop if text and text in content]
     content = content[: min(ends, default=len(content))]
-    content += _note(response.warnings) if response.answer and not (chat.fields or ends) else ""
+    # Warnings on the request itself are in a header.
+    warnings = [text for text in response.warnings if text not in chat.warnings]
+    if response.answer and warnings and not (chat.fields or ends):
+        content += f"\n\nNote: {' '.join(warnings)}"
     finish_reason: FinishReason = "length" if CUT_SHORT in response.warnings else "stop"
     cited = tuple(citation for citation in response.citations if citation.cited)
     used = diagnostics.budget_used if diagnostics is not None else None
@@ -146,16 +149,6 @@ def _completion(
             degraded_reasons=diagnostics.degraded_reasons if diagnostics is not None else (),
         ),
     )
-
-
-def _note(warnings: Sequence[str]) -> str:
-    return f"\n\nNote: {' '.join(warnings)}" if warnings else ""
-
-
-def _streamed_note(text: str, found: Json) -> str:
-    """Return the note at the end of a text, which the streamed sentences lack, or ""."""
-    note = _note(found["warnings"])
-    return note if text.endswith(note) else ""
 
 
 def _json_citation(citation: Citation, url: str, kind: str | None) -> Any:
@@ -224,9 +217,7 @@ def live_chunk(name: str, value: Json, head: Json) -> Json:
     """
     if name == "response":
         (choice,) = value["choices"]
-        whole = choice["delta"]
-        delta = {"content": _streamed_note(whole["content"], value["docstokg"])}
-        delta |= {"annotations": whole["annotations"]}
+        delta = {key: told for key, told in choice["delta"].items() if key == "annotations"}
         return {**value, **head, "choices": [{**choice, "delta": delta}]}
     delta = {"content": value["text"]} if name == "sentence" else {}
     delta |= {"role": "assistant", "content": ""} if name == "citations" else {}
@@ -276,9 +267,7 @@ class ResponseEvents:
             case "sentence":
                 return self.delta(value.text)
             case "response":
-                text = value["output"][0]["content"][0]["text"]
-                note = _streamed_note(text, value["docstokg"])
-                return (self.delta(note) if note else "") + self.closing(value)
+                return self.closing(value)
             case "problem":
                 return self.failed(value["error"])
         return None
