@@ -17,6 +17,7 @@ from docstokg.domain.answer.kinds import asked_kinds
 from docstokg.domain.answer.notices import ABSTENTION, rows_shown
 from docstokg.domain.answer.quoting import LEANING, Quotation, leans, quoted
 from docstokg.domain.answer.reader_features import (
+    SAME,
     Candidate,
     alike,
     candidates,
@@ -141,7 +142,9 @@ def choose(
     scores = mixed(scores, logits, fitted["logit"])
     best = _best(pool, scores)
     signs = signs_of(pool, scores, best, logits)
-    probability = logistic(fitted["right"], signs)
+    # A further source that agrees never lowers the probability.
+    views = (signs, _alone(query, blocks, pool, best, logits))
+    probability = max(logistic(fitted["right"], view) for view in views if view)
     answerable = logistic(fitted["answerable"], signs)
     places: tuple[int, ...] = (best,)
     warnings: tuple[str, ...] = ()
@@ -248,16 +251,20 @@ def _repeating(pool: Sequence[Candidate], best: int) -> tuple[int, ...]:
 def agreeing(pool: Sequence[Candidate], best: int) -> list[int]:
     """Return the indices of the candidates with the same statement as `best`, itself included.
 
-    Quantities and negations must be equal, and the Dice coefficient of stems at least 0.6.
+    Quantities and negations must be equal, and the Dice coefficient of stems at least 0.6; with
+    quantities it is enough that the candidate has 0.6 of the question's words that `best` has.
     """
     chosen = pool[best]
     numbers = quantities(chosen.unit.shown)
-    return [
-        place
-        for place, candidate in enumerate(pool)
-        if place == best
-        or (numbers == quantities(candidate.unit.shown) and alike(chosen, candidate))
-    ]
+
+    def agrees(candidate: Candidate) -> bool:
+        if numbers != quantities(candidate.unit.shown):
+            return False
+        common = chosen.covered.keys() & candidate.covered.keys()
+        is_measured = bool(numbers) and len(common) >= SAME * len(chosen.covered) > 0
+        return is_measured or alike(chosen, candidate)
+
+    return [place for place, candidate in enumerate(pool) if place == best or agrees(candidate)]
 
 
 def weighted(weights: Mapping[str, float], values_by_name: Mapping[str, float]) -> float:
@@ -285,6 +292,27 @@ def signs_of(
         "margin": max(0.0, min(_FAR, scores[best] - second)),
         "logit": logits.get(best, _LOWEST),
     }
+
+
+def _alone(
+    query: str,
+    blocks: Sequence[Block],
+    pool: Sequence[Candidate],
+    best: int,
+    logits: Mapping[int, float],
+) -> dict[str, float]:
+    """Return `signs_of` the choice without the other passages that agree with it; {} if none do."""
+    rank = pool[best].block.rank
+    others = {pool[place].block.rank for place in agreeing(pool, best)} - {rank}
+    if not others:
+        return {}
+    rest = candidates(query, [block for block in blocks if block.rank not in others])
+    keys = [(candidate.block.rank, candidate.unit.start) for candidate in rest]
+    by_key = {(pool[at].block.rank, pool[at].unit.start): logit for at, logit in logits.items()}
+    read = {place: by_key[key] for place, key in enumerate(keys) if key in by_key}
+    scores = [weighted(model()["choice"], candidate.features._asdict()) for candidate in rest]
+    scores = mixed(scores, read, model()["with_reader" if read else "without_reader"]["logit"])
+    return signs_of(rest, scores, keys.index((rank, pool[best].unit.start)), read)
 
 
 def logistic(fitted: Mapping[str, Any], values: Mapping[str, float]) -> float:
