@@ -46,7 +46,7 @@ class Place:
             for row in graph_rows(wiring.graph_writer(), SPACE):
                 digest.update(row.encode() + b"\n")
             query = wiring.graph_writer()._server.read  # type: ignore[attr-defined]
-            deadline = Deadline.after(60)
+            deadline = Deadline.after(60.0)
             counts = {row["kind"]: row["many"] for row in query(GRAPH_COUNTS, {}, deadline)}
             return digest.hexdigest(), counts, query(WRONG_COUNTS, {}, deadline)[0]["many"]
         finally:
