@@ -8,7 +8,7 @@ COMMA := ,
 LOCK := requirements/demo.lock $(foreach extra,$(sort $(filter-out local documents names client,$(subst $(COMMA), ,$(WANTED)))),requirements/extra-$(extra).lock)
 STORES := $(if $(INDEX),--index $(INDEX)) $(if $(GRAPH),--graph $(GRAPH))
 # Measure time, so that they run alone.
-DEADLINES := tests/faults/test_deadlines.py tests/faults/test_hostile_text.py tests/faults/test_hostile_patterns.py
+DEADLINES := tests/e2e/test_many_clients.py tests/faults/test_deadlines.py tests/faults/test_hostile_text.py tests/faults/test_hostile_patterns.py
 # Takes ten minutes and runs separately, as other tests are timed: `make deploy-local`.
 DEPLOYED := tests/infra/test_deploy_local.py
 ENV ?= dev
