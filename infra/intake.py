@@ -97,9 +97,12 @@ class Intake(Construct):
 
     def _operators(self) -> iam.ManagedPolicy:
         arn, both = self.bucket.bucket_arn, (SOURCES, RUNS)
-        rights = self.rights(reads=both, writes=(SOURCES,), lists=both, arn=arn)
+        rights = self.rights(reads=both, writes=(SOURCES,), lists=(*both, POSTED), arn=arn)
+        # A rebuild runs uploads again, whose reports and versions are then not true.
+        keys = (f"{SOURCES}*", f"{RUNS}*/report.json", f"{REGISTER}*")
         removing = iam.PolicyStatement(
-            actions=["s3:DeleteObject"], resources=[self.bucket.arn_for_objects(f"{SOURCES}*")]
+            actions=["s3:DeleteObject"],
+            resources=[self.bucket.arn_for_objects(key) for key in keys],
         )
         what = "put documents of one environment into its bucket"
         return policy_of(self, "Sources", what, [*rights, removing], ANY_OBJECT)

@@ -240,7 +240,7 @@ def test_erasure_leaves_no_words_or_vectors(
     key = cloud.change(7, "\n## Secret\n\nZanzibar repaired the pump.\n")
     doc_id = key.removeprefix(f"sources/{NS}/")
     cloud.run("second")
-    folder = output_cache._folder(NS, doc_id)
+    folder, _ = output_cache._folders(NS, doc_id)
     assert [k for k, _ in contents(cloud) if k.startswith(folder)]
     assert [k for k, text in contents(cloud) if "Zanzibar" in text and k != key]
     cloud.objects.delete(key)
@@ -268,7 +268,7 @@ def test_outputs_of_unknown_sources_are_swept_after_two_days(cloud: Cloud) -> No
 @pytest.mark.parametrize("damage", [lambda body: body[:40], lambda body: b"", lambda body: b"{}"])
 def test_damaged_output_is_computed_again(cloud: Cloud, damage: Callable[[bytes], bytes]) -> None:
     cloud.change(7, "\n## Later\n\nTrier repaired the pump.\n")
-    for item in listed(cloud.objects, output_cache._folder(NS, "part3/report007.md")):
+    for item in listed(cloud.objects, output_cache._folders(NS, "part3/report007.md")[0]):
         cloud.objects.put(item["Key"], damage(cloud.objects.get(item["Key"])))
     dense, sparse, names = cloud.run("second").totals()
     assert dense == sparse == names > 1

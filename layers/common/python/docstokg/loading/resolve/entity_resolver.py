@@ -88,7 +88,6 @@ class EntityResolver:
             )
         context.report.entities += len(records)
 
-
     def _stored_vectors(self, entities: Sequence[RawEntity]) -> dict[str, bytes]:
         """Return the vectors of the entities that the graph has under the same name."""
         context, graph = self.context, self.context.stores.knowledge_graph

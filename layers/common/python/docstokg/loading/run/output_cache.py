@@ -86,7 +86,8 @@ class OutputCache:
         self._unstored = 0
 
     def _key(self, part: Part) -> str:
-        return f"{_folder(self._run.namespace, part.inner)}{self._kind}-{part.number:05}.json.gz"
+        folder = _folders(self._run.namespace, part.inner)[self._run.posted]
+        return f"{folder}{self._kind}-{part.number:05}.json.gz"
 
     def _fetched(self, key: str) -> Outputs:
         try:
@@ -98,8 +99,8 @@ class OutputCache:
 
 def forget_outputs(objects: ObjectStore, namespace: str, sources: Iterable[str]) -> None:
     """Delete the output of these sources: paths or ids of documents."""
-    for source in sources:
-        for entry in every_object(objects, _folder(namespace, source)):
+    for folder in (folder for source in sources for folder in _folders(namespace, source)):
+        for entry in every_object(objects, folder):
             objects.delete(entry.key)
 
 
@@ -110,16 +111,17 @@ def sweep_outputs(
 
     `now_s`: Unix time.
     """
-    folders = {_folder(namespace, source) for source in sources}
+    folders = {folder for source in sources for folder in _folders(namespace, source)}
     for entry in every_object(objects, f"{ENCODINGS}{namespace}/"):
         folder = entry.key[: entry.key.rindex("/") + 1]
         if folder not in folders and now_s - entry.modified > SWEPT_AFTER_S:
             objects.delete(entry.key)
 
 
-def _folder(namespace: str, source: str) -> str:
+def _folders(namespace: str, source: str) -> tuple[str, str]:
+    """Return the folders of an object of `sources/` and of an upload with this path or id."""
     digest = hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-    return f"{ENCODINGS}{namespace}/{digest}/"
+    return f"{ENCODINGS}{namespace}/{digest}/", f"{ENCODINGS}{namespace}/{digest}-upload/"
 
 
 def _digest(models: object, chunk: RawChunk) -> str:
