@@ -64,7 +64,7 @@ def convert(raw: bytes) -> tuple[Outline, ...]:
 
 def _with_cells(text: str) -> str:
     """Replace the ends of cells by `CELL`, and paragraph ends inside a table row by spaces."""
-    parts = []
+    parts: list[str] = []
     for part in text.split("\\trowd"):
         row, end, following = part.partition("\\row") if parts else ("", "", part)
         parts.append(_PARAGRAPH.sub(" ", row) + end + following)
