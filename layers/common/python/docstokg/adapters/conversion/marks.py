@@ -1,7 +1,11 @@
 """Text whose meaning is in its formatting: raised, lowered and numbered text, formulas."""
 
 import re
+from collections import Counter
+from collections.abc import Mapping
 from xml.etree.ElementTree import Element
+
+from docstokg.domain.text.words import is_visible
 
 # Control characters that enclose raised and lowered text until `render`.
 RAISED, LOWERED, LEVEL = "\3", "\4", "\5"
@@ -13,6 +17,17 @@ SAME_COLOUR = "texts in the colour of their background not read"
 TINY = "texts below 2 points not read"
 DELETED = "deleted texts not read"
 UNKNOWN_BACKGROUND = "white texts on an unknown background, read"
+
+WHITE = "FFFFFF"
+_OFF = frozenset(("", "none", "0", "false", "off", "noStrike"))
+_STRIKES = frozenset(("strike", "dstrike", "text-line-through-style", "text-line-through-type"))
+_SIZE = re.compile(r"(\d{1,6}(?:\.\d+)?)(?:pt)?")
+_LEVEL_SIZES = frozenset(("", "normal", "baseline"))
+# Properties of text that change what a reader sees.
+LOOKS = _STRIKES.union(
+    ("vanish", "display", "visibility", "sz", "font-size", "color", "background-color"),
+    ("vertAlign", "baseline", "text-position"),
+)
 
 # Raised or lowered texts above this length are prose.
 LONGEST_SHIFT = 12
@@ -33,7 +48,47 @@ _ROMAN = ((1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "x
 _SCRIPTS = dict.fromkeys(("sSup", "msup", "mover", "limUpp"), "^") | dict.fromkeys(
     ("sSub", "msub", "munder", "limLow"), "_"
 )
+_SUMS = frozenset("∑∏∫∮⋃⋂")
 _SEPARATORS = {"mr": ", ", "mtr": ", ", "m": "; ", "mtable": "; ", "eqArr": "; ", "func": " "}
+
+
+class Words:
+    """Marks text by its properties; hidden text is skipped and counted in `left_out`.
+
+    `smallest`: minimum text size in the file's units. `background`: colour behind the text (RGB,
+    capitals), "" if unknown.
+    """
+
+    def __init__(self, left_out: Counter[str], smallest: int = 2, background: str = WHITE) -> None:
+        self.left_out, self.background, self._smallest = left_out, background, smallest
+
+    def marked(self, text: str, look: Mapping[str, str]) -> str:
+        """Return a text with marks if raised or lowered, "" if hidden."""
+        if not look or not is_visible(text):
+            return text
+        background = look.get("background-color", self.background)
+        if kind := hidden_kind(look, background, self._smallest):
+            self.left_out[kind] += 1
+            return ""
+        if not background and look.get("color") == WHITE:
+            self.left_out[UNKNOWN_BACKGROUND] += 1
+        place = look.get("vertAlign") or look.get("baseline") or look.get("text-position") or "0"
+        place = place.partition(" ")[0]
+        if place.strip("0%") in _LEVEL_SIZES:
+            return text
+        return f"{LOWERED if place.startswith(('sub', '-')) else RAISED}{text}{LEVEL}"
+
+
+def hidden_kind(look: Mapping[str, str], background: str, smallest: int) -> str:
+    """Return the note's kind for text that its properties hide on a background, or ""."""
+    if look.get("vanish", "off") not in _OFF or look.get("display") == "none":
+        return HIDDEN
+    if any(look[name] not in _OFF for name in _STRIKES & look.keys()):
+        return STRUCK_OUT
+    size = _SIZE.fullmatch(look.get("sz") or look.get("font-size", ""))
+    if size is not None and float(size[1]) < smallest:
+        return TINY
+    return SAME_COLOUR if background and look.get("color") == background else ""
 
 
 def render(text: str) -> str:
@@ -42,7 +97,7 @@ def render(text: str) -> str:
     `10^6` and `(a+b)^2` after digits and brackets, because NFKC reads a Unicode exponent as `106`;
     else Unicode (`m²`, `CO₂`), or `e^x` and `x_max`. Ordinal endings and trade marks stay plain.
     """
-    if any(mark in text for mark in (RAISED, LOWERED, LEVEL)):
+    if _BORDER.search(text):
         levels: list[tuple[str, list[str]]] = [("", [])]
         # A line may end before its mark.
         for piece in filter(None, _BORDER.split(text + LEVEL * DEEPEST_SHIFT)):
@@ -111,7 +166,8 @@ def linear(element: Element) -> str:
     if tag in _SCRIPTS:
         return f"{first}{_SCRIPTS[tag]}{grouped(second)}"
     if tag in ("sSubSup", "msubsup", "munderover"):
-        return f"{first}_{grouped(second)}^{grouped(third)}"
+        between = " " if first in _SUMS else ""
+        return f"{first}_{grouped(second)}^{grouped(third)}{between}"
     if tag == "nary":
         limits = [f"{s}{grouped(part)}" for s, part in zip("_^", parts, strict=False) if part]
         return f"{_character(element, 'chr', '∫')}{''.join(limits)} {third}"
