@@ -16,22 +16,22 @@ def condense(run: Run, language_model: Callable[[], LanguageModel]) -> Condensed
     """Return the question for the search; without a usable reply in time, the plan's."""
     plan = run.plan
     sent = plan.query if plan.sent is None else plan.sent
-    answered = _asked(run, sent, language_model)
+    answered = _rewrite(run, sent, language_model)
     question = None
     # A reply with the maximum number of tokens is truncated.
     if answered is not None and not answered.cut and answered.tokens_out < wording.MAX_TOKENS:
         question = wording.question_of(reply.cleaned(answered.text))
     if question is None:
-        kept = Condensed(query=plan.query, sent=plan.sent, query_used_by=plan.query_used_by)
+        condensed = Condensed(query=plan.query, sent=plan.sent, query_used_by=plan.query_used_by)
     elif question == sent:
-        kept = Condensed(query=sent, query_used_by="as_sent")
+        condensed = Condensed(query=sent, query_used_by="as_sent")
     else:
-        kept = Condensed(query=question, sent=sent, query_used_by="model")
+        condensed = Condensed(query=question, sent=sent, query_used_by="model")
     spent = answered.cost_usd if answered is not None else 0.0
-    return kept.model_copy(update={"condensing_ms": run.took_ms(), "condensing_usd": spent})
+    return condensed.model_copy(update={"condensing_ms": run.took_ms(), "condensing_usd": spent})
 
 
-def _asked(
+def _rewrite(
     run: Run, question: str, language_model: Callable[[], LanguageModel]
 ) -> Completion | None:
     plan, deadline = run.plan, run.deadline.limit(*time_budget.CONDENSE)
@@ -39,7 +39,7 @@ def _asked(
         return None
     model = plan.condense
 
-    def ask() -> Completion:
+    def complete() -> Completion:
         return language_model().complete(
             wording.messages(question, plan.turns),
             model=model,
@@ -48,4 +48,4 @@ def _asked(
             deadline=deadline,
         )
 
-    return run.attempt("condense", ask, lost=None, model=model)
+    return run.attempt("condense", complete, lost=None, model=model)

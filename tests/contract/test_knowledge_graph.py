@@ -333,7 +333,7 @@ def test_the_loader_reads_labels_stated_ends_and_the_recogniser(store: Store) ->
     assert {uuid: text for uuid, text in stored.items() if text} == {
         uuids[1]: '["two", "\u00e4\\ud800"]'  # writing a chunk again clears its names
     }
-    assert store.writer.stated(SPACE, uuids) == {
+    assert store.writer.relation_ends(SPACE, uuids) == {
         number("b"): {"MONDO:1", "HP:0001250"},
         number("c"): {SECRET, "MONDO:1"},
     }

@@ -460,8 +460,8 @@ def test_a_stored_document_changes_in_one_step(store: Store) -> None:
         doc_id="d",
         chunks=[(new, "mark")],
         unchanged_uuids=[uid("c0"), uid("c2")],
-        fallen=[uid("c1")],
-        gone=[uid("c3")],
+        outdated_uuids=[uid("c1")],
+        removed_uuids=[uid("c3")],
         generation="01B",
     )
     assert store.writer.put_document(change) == 1
@@ -503,7 +503,7 @@ def test_another_embedding_model_is_refused(store: Store) -> None:
 
 def test_a_load_is_unfinished_until_it_is_closed_in_its_own_namespace(store: Store) -> None:
     def unfinished() -> dict[str, str]:
-        return store.index.info(soon(), anew=True).unfinished
+        return store.index.info(soon(), refresh=True).unfinished
 
     fill(store, seizure("a"))
     assert unfinished() == {}
@@ -525,12 +525,12 @@ def test_a_load_is_unfinished_until_it_is_closed_in_its_own_namespace(store: Sto
 
 def test_a_load_of_an_earlier_version_is_unfinished_everywhere_until_the_next(store: Store) -> None:
     store.writer.open_load("old", "model-a", DIMENSION, "sparse-a")
-    info = store.index.info(soon(), anew=True)
+    info = store.index.info(soon(), refresh=True)
     assert (info.open_run("one"), info.open_run("two")) == ("old", "old")
     assert store.index.generation(["one"], soon()) is None
     store.writer.open_load("new", "model-a", DIMENSION, "sparse-a", "one")
     store.writer.close_load("one")
-    assert store.index.info(soon(), anew=True).unfinished == {}
+    assert store.index.info(soon(), refresh=True).unfinished == {}
 
 
 def test_every_load_and_removal_has_a_name_of_its_own(store: Store) -> None:

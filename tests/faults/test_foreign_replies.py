@@ -115,7 +115,7 @@ def written(model: str, told: Callable[[str], bool] | None = None) -> Callable[[
                 temperature=0,
                 max_tokens=9,
                 deadline=Deadline.after(TIME_S),
-                told=told,
+                on_text=told,
             )
         )
 
@@ -288,7 +288,7 @@ def test_a_stream_that_hangs_is_left_with_its_text(server: Foreign) -> None:
     model = Wiring(Settings(llm_base_url=server.url)).language_model()
     limits = {"temperature": 0, "max_tokens": 9, "deadline": Deadline.after(0.5)}
     try:
-        answer = model.complete(said, model="gateway/m", **limits, told=lambda text: True)
+        answer = model.complete(said, model="gateway/m", **limits, on_text=lambda text: True)
         assert (answer.text, answer.cut) == ("It is so [1].", "time")
         asking = lambda: [t for t in threading.enumerate() if t.name.startswith("call model")]  # noqa: E731
         assert eventually(lambda: not asking(), 5)

@@ -228,12 +228,12 @@ def agent() -> Iterator[Loopback]:
 def test_without_its_agent_a_function_keeps_the_last_flags_it_knew(agent: Loopback) -> None:
     agent.status, agent.answer = 200, {"KG_2HOP_ENABLED": False, "UNKNOWN": True}
     flags = AppConfigFlags("a/e/p", host="127.0.0.1", port=agent.port, keep_s=0)
-    wiring = Wiring(Settings(appconfig="a/e/p"), made={"flags": flags})
+    wiring = Wiring(Settings(appconfig="a/e/p"), ports={"flags": flags})
     assert wiring.current_settings().kg_2hop_enabled is False
     agent.status = 500
     assert wiring.current_settings().kg_2hop_enabled is False
     fresh = AppConfigFlags("a/e/p", host="127.0.0.1", port=agent.port, keep_s=0)
-    unknowing = Wiring(Settings(appconfig="a/e/p"), made={"flags": fresh})
+    unknowing = Wiring(Settings(appconfig="a/e/p"), ports={"flags": fresh})
     # Somebody may have switched it off: nobody knows before the agent has answered once.
     assert unknowing.current_settings().kg_2hop_enabled is False
     assert unknowing.current_settings().kg_enabled is False

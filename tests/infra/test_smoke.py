@@ -58,7 +58,7 @@ def _address(log: Path, process: subprocess.Popen[bytes]) -> str:
     while time.monotonic() < until and process.poll() is None:
         if found := re.search(r"http://127\.0\.0\.1:\d+", log.read_text("utf-8")):
             with contextlib.suppress(Wrong):
-                Service(found[0]).ask("GET", "/openapi.json")
+                Service(found[0]).request("GET", "/openapi.json")
                 return found[0]
         time.sleep(0.1)
     raise AssertionError(log.read_text("utf-8"))

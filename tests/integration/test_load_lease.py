@@ -90,7 +90,7 @@ def test_tasks_of_one_run_share_the_lease_and_nobody_else_has_it(place, leases) 
         second._renew()
         first.check()
         second.check()
-        first.release(more=True)
+        first.release(expires=True)
         second.check()
         with pytest.raises(Timeout):
             stranger.acquire(Deadline.after(0))
@@ -108,7 +108,7 @@ def test_the_lease_of_a_run_that_died_passes_on_to_another(leases, monkeypatch) 
     assert TAKE_S > opensearch_lease.LEASE_S
     monkeypatch.setattr(opensearch_lease, "LEASE_S", 3.0)
     first.acquire(Deadline.after(0), run="one")
-    first.release(more=True)
+    first.release(expires=True)
     second.acquire(Deadline.after(TAKE_S), run="two")
     second.check()
 

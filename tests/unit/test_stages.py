@@ -110,7 +110,7 @@ class Place:
             "embedder": Hashed(), "sparse_encoder": Weighed(), "names": Capitals(),
         }  # fmt: skip
         models["converter"] = CONVERTER
-        return Wiring(self.settings, made=models)
+        return Wiring(self.settings, ports=models)
 
     def upload(self, folder: Path) -> None:
         for key in [item["Key"] for item in listed(self.objects, f"sources/{self.ns}/")]:

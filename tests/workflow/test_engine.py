@@ -124,7 +124,7 @@ Ask = Callable[[dict[str, Any]], tuple[tuple[str, ...], dict[str, Any]]]
 def handlers(
     small_store: Path, settings_for: Callable[..., Any], models: dict[str, Any]
 ) -> Iterator[dict[str, Any]]:
-    wiring = Wiring(settings_for(small_store), made=models)
+    wiring = Wiring(settings_for(small_store), ports=models)
     yield {name: module.build(wiring) for name, module in STEPS.items()}
     wiring.close()
 

@@ -29,7 +29,7 @@ EDGE = ("MONDO:0100135", "has_phenotype", "HP:0001250")
 def wiring(
     small_store: Path, settings_for: Callable[..., Any], models: dict[str, Any]
 ) -> Iterator[Wiring]:
-    wired = Wiring(settings_for(small_store), made=models)
+    wired = Wiring(settings_for(small_store), ports=models)
     yield wired
     wired.close()
 

@@ -64,6 +64,6 @@ def test_a_namespace_is_asked_while_it_moves_to_another_encoder(
     assert reembed(stores, "default", other, NullProgress()) == len(TEXTS)
     assert answers() != before
     assert (
-        wiring.search_index().info(Deadline.after(9.0), anew=True).model_of("default")
+        wiring.search_index().info(Deadline.after(9.0), refresh=True).model_of("default")
         == other.model
     )

@@ -58,7 +58,7 @@ def workflow(
     rows = {"chunks.jsonl": chunks, "entities.jsonl": entities, "relations.jsonl": relations}
     store = store_of(folder, cache_dir, rows, embed=False)
     at = settings_at(store, cache_dir=folder, max_timeout_s=25)
-    wiring = Wiring(at, made=models)
+    wiring = Wiring(at, ports=models)
     yield LocalWorkflow(wiring)
     wiring.close()
 

@@ -195,7 +195,7 @@ class VerifierSettings(Contract):
 
     @field_validator("verifier")
     @classmethod
-    def _known(cls, verifier: str | None) -> str | None:
+    def _check_verifier(cls, verifier: str | None) -> str | None:
         if verifier and not re.match(_VERIFIER, verifier):
             raise ValueError(f"must be {VERIFIERS}")
         return verifier
@@ -359,8 +359,8 @@ class Settings(
         for field in NAMES:
             name = variable(field)
             if (text := environment.get(name, "")) != "":
-                many = isinstance(cls.model_fields[field].default, tuple)
-                values[field] = tuple(text.replace(",", " ").split()) if many else text
+                is_list = isinstance(cls.model_fields[field].default, tuple)
+                values[field] = tuple(text.replace(",", " ").split()) if is_list else text
         try:
             return cls.model_validate(values)
         except ValidationError as exc:
