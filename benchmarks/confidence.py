@@ -19,7 +19,7 @@ from docstokg.contracts.response import ConfidenceParts
 from docstokg.domain.answer.confidence import confidence
 from docstokg.observability import Telemetry
 from docstokg.wiring import Wiring
-from docstokg_local.cli.question import ask, with_answer
+from docstokg_local.cli.question import submit, with_answer
 from docstokg_local.cli.stores import settings_of
 from docstokg_local.engine.workflow import LocalWorkflow
 from docstokg_local.evaluation.calibration import roc_area, roc_area_error
@@ -43,7 +43,7 @@ def main() -> None:
     right: list[bool] = []
     for identifier, name in terms(wiring, options.terms):
         request = with_answer({"query": f"What is {name}?", "namespace": NAMESPACE}, "extractive")
-        body = ask(workflow, request).body
+        body = submit(workflow, request).body
         cited = {one["doc_id"] for one in body["citations"] if one["cited"]}
         values.append(body["confidence"])
         parts = ConfidenceParts.model_validate(body["confidence_parts"] or {})

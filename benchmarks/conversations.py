@@ -18,7 +18,7 @@ from typing import Any
 
 from docstokg.observability import Telemetry
 from docstokg.wiring import Wiring
-from docstokg_local.cli.question import ask
+from docstokg_local.cli.question import submit
 from docstokg_local.cli.stores import settings_of
 from docstokg_local.engine.workflow import LocalWorkflow
 
@@ -85,7 +85,7 @@ def report(half: str, conversations: list[dict[str, Any]], workflow: LocalWorkfl
 def search(workflow: LocalWorkflow, question: str, history: Turns) -> tuple[str, list[str]]:
     """Ask one question; return the question as understood and the first five documents."""
     body = {"query": question, "history": history, "top_k": 20, "budget": {"timeout_s": 60}}
-    outcome = ask(workflow, body, "search")
+    outcome = submit(workflow, body, "search")
     assert outcome.status == 200, outcome.body
     documents = dict.fromkeys(citation["doc_id"] for citation in outcome.body["citations"])
     return outcome.body["query_used"], list(documents)[:CUT]

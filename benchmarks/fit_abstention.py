@@ -29,7 +29,7 @@ from docstokg.domain.text import snippets
 from docstokg.domain.vectors import matrix, unpack
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.evaluation.answers import HELD, held
+from docstokg_local.evaluation.answers import HELD, word_share
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 TABLE = Path("layers/common/python/docstokg/domain/answer/relevance_table.json")
@@ -82,7 +82,7 @@ def _answers(row: Row, chunks: Mapping[str, Any], hit: Any) -> bool:
     chunk = chunks[hit.uuid]
     if row.get("gold"):
         return chunk.doc_id in row["gold"]
-    return any(held([chunk.text], one) >= HELD for one in row["evidence"])
+    return any(word_share([chunk.text], one) >= HELD for one in row["evidence"])
 
 
 def table(own: np.ndarray, threshold: float) -> list[list[float]]:

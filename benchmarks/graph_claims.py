@@ -23,7 +23,7 @@ from docstokg.domain.text.folding import variant
 from docstokg.domain.text.words import fold
 from docstokg.observability import Telemetry
 from docstokg.wiring import Wiring
-from docstokg_local.cli.question import ask
+from docstokg_local.cli.question import submit
 from docstokg_local.cli.stores import settings_of
 from docstokg_local.engine.workflow import LocalWorkflow
 
@@ -54,7 +54,7 @@ def answers(one: LoadedSet, bodies: Iterable[dict[str, Any]], route: RouteName) 
     wiring = Wiring(settings_of(url, url), Telemetry(level="ERROR"))
     workflow = LocalWorkflow(wiring)
     for body in bodies:
-        yield ask(workflow, {**body, "namespace": one.namespace}, route).body
+        yield submit(workflow, {**body, "namespace": one.namespace}, route).body
     wiring.close()
 
 

@@ -21,7 +21,7 @@ from benchmarks.loaded_sets import WRITTEN, LoadedSet
 from benchmarks.peers.common import rows
 from docstokg.observability import Telemetry
 from docstokg.wiring import Wiring
-from docstokg_local.cli.question import ask
+from docstokg_local.cli.question import submit
 from docstokg_local.cli.stores import settings_of
 from docstokg_local.engine.workflow import LocalWorkflow
 
@@ -85,7 +85,7 @@ def outcome_of(
     if accepted:
         body["verbosity"] = "full"
     for _ in range(TRIES):
-        reply = ask(workflow, body)
+        reply = submit(workflow, body)
         if reply.status == 200 and not reply.body["diagnostics"]["degraded"]:
             break
     else:

@@ -35,7 +35,7 @@ from docstokg.loading.read.rejects import RejectLog
 from docstokg.observability import Telemetry
 from docstokg.ports import encoder_of
 from docstokg.wiring import Wiring
-from docstokg_local.cli.question import ask
+from docstokg_local.cli.question import submit
 from docstokg_local.cli.stores import settings_of
 from docstokg_local.engine.workflow import LocalWorkflow
 from docstokg_local.loading.stores import stores_of
@@ -88,7 +88,9 @@ def main() -> None:
         right: list[bool] = []
         begun = time.monotonic()
         for text, gold, _ in asked:
-            body = ask(workflow, {"query": text, "namespace": namespace, "top_k": 5}, "search").body
+            body = submit(
+                workflow, {"query": text, "namespace": namespace, "top_k": 5}, "search"
+            ).body
             ranks["search"].append(
                 place(gold, [one["doc_id"] for one in body.get("citations", [])])
             )
@@ -100,7 +102,7 @@ def main() -> None:
                 wanted = {"enabled": True, "model": "extractive"}
                 request = {"query": text, "namespace": namespace, "synthesis": wanted}
                 request["budget"] = {"max_tokens_gen": 256}
-                body = ask(workflow, request).body
+                body = submit(workflow, request).body
                 answer = body.get("answer", "")
                 silent += not any(character == "[" for character in answer)
                 values.append(body.get("confidence", 0.0))
@@ -133,7 +135,7 @@ def cost(folder: Path, language: str, count: int, extra: bool) -> None:
         workflow, times = LocalWorkflow(Wiring(settings_of(url, url))), []
         for text, _, _ in questions(folder / f"xquad.{language}.json")[:count]:
             begun = time.process_time()
-            ask(workflow, {"query": text, "namespace": language, "top_k": 5}, "search")
+            submit(workflow, {"query": text, "namespace": language, "top_k": 5}, "search")
             times.append(time.process_time() - begun)
         size = sum(one.stat().st_size for one in Path(made, "store").rglob("*") if one.is_file())
         cells = [f"{language}, {'with' if extra else 'without'}", f"{took:.1f}", f"{peak_mb:.0f}"]

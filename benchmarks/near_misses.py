@@ -16,7 +16,7 @@ from typing import Any
 from docstokg.contracts.state import Block
 from docstokg.domain.answer import extractive, notices
 from docstokg.settings import Settings
-from docstokg_local.evaluation.answers import HELD, held
+from docstokg_local.evaluation.answers import HELD, word_share
 
 
 def main() -> None:
@@ -47,7 +47,9 @@ def without_answer(row: Mapping[str, Any]) -> list[Any]:
     if row.get("gold"):
         return [block for block, document in pairs if document not in row["gold"]]
     evidence = row["evidence"]
-    return [b for b, _ in pairs if not any(held([b["text"]], one) >= HELD for one in evidence)]
+    return [
+        b for b, _ in pairs if not any(word_share([b["text"]], one) >= HELD for one in evidence)
+    ]
 
 
 if __name__ == "__main__":

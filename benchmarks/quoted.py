@@ -14,7 +14,7 @@ from pathlib import Path
 from docstokg.domain.answer.notices import is_abstention
 from docstokg.observability import Telemetry
 from docstokg.wiring import Wiring
-from docstokg_local.cli.question import ask, with_answer
+from docstokg_local.cli.question import submit, with_answer
 from docstokg_local.cli.stores import settings_of
 from docstokg_local.engine.workflow import LocalWorkflow
 from docstokg_local.evaluation.answers import read_answers
@@ -40,7 +40,7 @@ def main() -> None:
     answers = grounded = 0
     for question in asked:
         request = {"query": question, "namespace": options.namespace}
-        body = ask(workflow, with_answer(request, "extractive")).body
+        body = submit(workflow, with_answer(request, "extractive")).body
         answer, report = body["answer"], body["grounding"]
         if options.rows:
             print(f"{body['confidence']:.2f} {question} -> {answer}")

@@ -33,7 +33,7 @@ from docstokg.adapters.conversion.parent import ChildConverter
 from docstokg.adapters.conversion.pdf_scan import read as read_page
 from docstokg.observability import Telemetry
 from docstokg.wiring import Wiring
-from docstokg_local.cli.question import ask
+from docstokg_local.cli.question import submit
 from docstokg_local.cli.stores import settings_of
 from docstokg_local.engine.workflow import LocalWorkflow
 
@@ -161,7 +161,7 @@ def ask_all(wiring: Wiring) -> None:
     for at, line in enumerate(QUESTIONS.read_text("utf-8").splitlines()):
         question = json.loads(line)["question"]
         asked = {"query": question, "namespace": "scans", "budget": {"timeout_s": 30}}
-        citations = ask(flow, asked).body["citations"]
+        citations = submit(flow, asked).body["citations"]
         gold = (f"scan-{at // PAGES}.pdf", at % PAGES + 1)
         pages = list(dict.fromkeys((one["doc_id"], one["page"]) for one in citations))
         rank = pages.index(gold) + 1 if gold in pages else 0

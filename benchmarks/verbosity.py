@@ -30,7 +30,7 @@ from docstokg.loading.read.rejects import RejectLog
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.cli.question import ask
+from docstokg_local.cli.question import submit
 from docstokg_local.engine.workflow import LocalWorkflow
 from docstokg_local.evaluation.retrieval import Question, read_questions
 from docstokg_local.loading.stores import stores_of
@@ -74,12 +74,12 @@ def measure(
     rows = []
     for verbosity in verbosities:
         fields = {"namespace": namespace, "verbosity": verbosity, "budget": {"timeout_s": 20}}
-        ask(workflow, {**fields, "query": questions[0].question})
+        submit(workflow, {**fields, "query": questions[0].question})
         named = track(questions, description=verbosity, console=Console(stderr=True))
         for question in named:
             sink.sums.clear()
             started = time.perf_counter()
-            status, body = ask(workflow, {**fields, "query": question.question})
+            status, body = submit(workflow, {**fields, "query": question.question})
             ms = (time.perf_counter() - started) * 1000
             rows.append(
                 {

@@ -33,7 +33,7 @@ from docstokg.domain.answer import extractive
 from docstokg.domain.answer.reader_features import Candidate, candidates
 from docstokg.domain.answer.two_hops import Pair, pairs
 from docstokg.domain.deadline import Deadline
-from docstokg_local.evaluation.answers import f1, held, is_right, words
+from docstokg_local.evaluation.answers import f1, is_right, word_share, words
 from docstokg_local.evaluation.calibration import roc_area, roc_area_error
 from training.leaks import kept_texts, refuse_shared
 
@@ -80,7 +80,7 @@ def read(folder: Path) -> list[dict[str, Any]]:
 def says(row: Mapping[str, Any], text: str) -> bool:
     """Return whether a text contains the written answer, or of a `whole` one WHOLE of its words."""
     if row.get("whole"):
-        return held([text], row["answer"]) >= WHOLE
+        return word_share([text], row["answer"]) >= WHOLE
     return any(is_right(text, gold) for gold in row.get("golds") or [row["answer"]])
 
 

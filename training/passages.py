@@ -25,7 +25,7 @@ GIVEN = 15
 
 def ask_all(one: LoadedSet) -> None:
     """Send a set's questions to its store and write the passages."""
-    from docstokg_local.cli.question import ask
+    from docstokg_local.cli.question import submit
 
     url = f"sqlite:///{one.store.resolve()}"
     environment = {**os.environ, "DOCSTOKG_INDEX_URL": url, "DOCSTOKG_GRAPH_URL": url}
@@ -51,7 +51,7 @@ def ask_all(one: LoadedSet) -> None:
                 **({"filter": {"item": row["item"]}} if "item" in row else {}),
             }
             kept.clear()
-            ask(workflow, request)
+            submit(workflow, request)
             cited = {citation.rank: citation for citation in kept[0].citations}
             row["blocks"] = [block.model_dump(mode="json") for block in kept[0].blocks]
             row["documents"] = [cited[block.rank].doc_id for block in kept[0].blocks]

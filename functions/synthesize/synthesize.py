@@ -38,7 +38,7 @@ LEAST_ANSWER_BYTES, BYTES_A_TOKEN = 4000, 8
 
 CUT_WARNINGS = {"length": CUT_SHORT, "time": CUT_SHORT, "broken": BROKEN_OFF}
 
-Told = Callable[[str], bool]
+TextListener = Callable[[str], bool]
 # Usable share of a model's context: token counts are estimates and may be 10 % too low.
 CONTEXT_SHARE = 0.9
 
@@ -50,7 +50,7 @@ def synthesize(
     relevant: bool,
     language_model: Callable[[], LanguageModel],
     reader: Callable[[], Reader | None] = lambda: None,
-    on_text: Told | None = None,
+    on_text: TextListener | None = None,
 ) -> Synthesis:
     """Return the raw answer of a model, or the reason why there is none; never raises for failures.
 
@@ -170,7 +170,7 @@ def _completed(
     blocks: Sequence[Block],
     name: str,
     deadline: Deadline,
-    on_text: Told | None,
+    on_text: TextListener | None,
 ) -> tuple[Completion, int]:
     """Return a completion ("" if cut before a sentence end) and the number of passages."""
     plan, chosen = run.plan, run.plan.synthesis

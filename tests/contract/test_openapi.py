@@ -65,7 +65,7 @@ def app(small_store, cache_dir, models, tmp_path_factory):
     for path in small_store.parent.glob("store.sqlite*"):
         (shutil.copytree if path.is_dir() else shutil.copy)(path, folder / path.name)
     lease = Lease(lock_of(folder / "store.sqlite.jobs"))
-    assert lease.held()
+    assert lease.acquire()
     store = folder / "store.sqlite"
     chosen = settings_at(store, cache_dir=str(cache_dir), models=("extractive",))
     sink = PrometheusSink()

@@ -251,7 +251,7 @@ def test_a_list_goes_on_where_its_page_ended(callers, loaded) -> None:
 def test_ten_jobs_of_a_namespace_wait_and_no_more(folder, cache_dir, tmp_path) -> None:
     """Somebody else has the queue's lock, so that nothing is done meanwhile."""
     lease = Lease(lock_of(tmp_path / "store.sqlite.jobs"))
-    assert lease.held()
+    assert lease.acquire()
     with contextlib.closing(lease):
         serving = open_server(tmp_path, cache_dir)
         anyone = Asked(serving, "")

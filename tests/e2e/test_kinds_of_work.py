@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from docstokg.contracts.language_models import EXTRACTIVE
-from docstokg_local.server.exchange import asked_of
+from docstokg_local.server.exchange import demand_of
 from tests.builders import keyed, settings_at
 from tests.builders import tool_call as call
 from tests.conftest import load_folder
@@ -142,6 +142,6 @@ ANSWER, EXTRACT = "answer_with_citations", {"enabled": True, "model": EXTRACTIVE
 )
 def test_the_kind_of_work_is_read_from_the_request(route: Any, message: Any, work: str) -> None:
     body = json.dumps(message).encode()
-    assert asked_of(route, body, "", 12.0, 25.0, has_remote=True).work == work
+    assert demand_of(route, body, "", 12.0, 25.0, has_remote=True).work == work
     if message == call(ANSWER):
-        assert asked_of(route, body, "", 12.0, 25.0, has_remote=False).work == "search"
+        assert demand_of(route, body, "", 12.0, 25.0, has_remote=False).work == "search"

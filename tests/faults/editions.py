@@ -13,7 +13,7 @@ from docstokg.errors import DocsToKGError
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.cli.question import ask
+from docstokg_local.cli.question import submit
 from docstokg_local.engine.workflow import LocalWorkflow
 
 BOOKS = 3
@@ -72,7 +72,7 @@ class Reader:
         """Ask for as many passages as there may be, with their whole texts."""
         budget = {"max_chunks": 100, "timeout_s": 10}
         request = {"query": QUESTION, "top_k": 100, "verbosity": "full", "budget": budget}
-        outcome = ask(self._workflow, request)
+        outcome = submit(self._workflow, request)
         if outcome.status != 200:
             self.failed += 1
             return

@@ -21,7 +21,7 @@ from docstokg.domain.deadline import Deadline
 from docstokg.errors import DocsToKGError, Unavailable
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
-from docstokg_local.cli.printing import say
+from docstokg_local.cli.printing import echo
 from tests.jvm.launches import Launch, LaunchSpec, neo4j_launch, opensearch_launch
 from tests.jvm.processes import alive, born, enterable, free_port, gone, port_closes, ready
 from tests.jvm.programs import Engine, Report, ServiceError, fetch, fetched, find_java, locked
@@ -307,7 +307,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error("--home and --port go with one server")
 
     def report(line: str) -> None:
-        say(line, err=True)
+        echo(line, err=True)
 
     bad = False
     for engine in chosen:
@@ -324,7 +324,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     report=report,
                 )
                 warm_up(engine, endpoint, report)
-                say("\n".join(settings_lines(engine, home, endpoint)))
+                echo("\n".join(settings_lines(engine, home, endpoint)))
             elif options.action == "stop":
                 report(
                     f"{engine}: {'stopped' if stop(engine, home, report=report) else 'was down'}"
@@ -334,7 +334,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 bad |= seen.state != "up"
                 report(f"{engine}: {seen.state} ({home})")
                 if seen.endpoint:
-                    say("\n".join(settings_lines(engine, home, seen.endpoint)))
+                    echo("\n".join(settings_lines(engine, home, seen.endpoint)))
         except ServiceError as error:
             report(f"{engine}: {error}")
             bad = True

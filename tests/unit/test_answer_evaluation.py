@@ -10,12 +10,12 @@ from docstokg_local.evaluation.answers import (
     WrittenAnswer,
     by_level,
     f1,
-    held,
     is_right,
     judged,
     read_answers,
     rouge_l,
     summary,
+    word_share,
     words,
 )
 from docstokg_local.evaluation.calibration import roc_area
@@ -28,8 +28,8 @@ def test_content_words_leave_out_markers_and_small_words() -> None:
 def test_hand_counted_scores() -> None:
     assert f1("red cat sat", "red dog sat down") == pytest.approx(2 * 2 / 7)
     assert rouge_l("sat red", "red dog sat down") == pytest.approx(2 * 1 / 6)
-    assert held(["red sat", "down"], "red dog sat down") == 0.75
-    assert (f1("", "red"), rouge_l("red", ""), held([], "red")) == (0.0, 0.0, 0.0)
+    assert word_share(["red sat", "down"], "red dog sat down") == 0.75
+    assert (f1("", "red"), rouge_l("red", ""), word_share([], "red")) == (0.0, 0.0, 0.0)
 
 
 def test_short_answers_are_said_as_they_stand_long_ones_by_half() -> None:

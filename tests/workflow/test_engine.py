@@ -102,7 +102,7 @@ def test_a_tasks_time_may_be_read_from_a_variable(branch: bool) -> None:
 
 
 def test_who_leaves_has_no_further_task_begun() -> None:
-    done = machine(lambda p, c: {}).execute({}, gone=lambda: True)
+    done = machine(lambda p, c: {}).execute({}, is_disconnected=lambda: True)
     assert (done.status, done.sizes) == ("TIMED_OUT", ())
 
 

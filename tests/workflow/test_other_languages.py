@@ -12,7 +12,7 @@ from docstokg.loading.context import NullProgress
 from docstokg.loading.transfer.reembedding import reembed
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.cli.question import ask
+from docstokg_local.cli.question import submit
 from docstokg_local.engine.workflow import LocalWorkflow
 from docstokg_local.loading.stores import stores_of
 from tests.conftest import store_of
@@ -34,7 +34,7 @@ def test_a_namespace_is_asked_while_it_moves_to_another_encoder(
     workflow = LocalWorkflow(wiring)
 
     def answers() -> list[list[str]]:
-        bodies = [ask(workflow, {"query": one}, "search").body for one in QUESTIONS]
+        bodies = [submit(workflow, {"query": one}, "search").body for one in QUESTIONS]
         assert not any(body["diagnostics"]["degraded_reasons"] for body in bodies)
         return [[f"{c['doc_id']} {c['score']}" for c in body["citations"]] for body in bodies]
 

@@ -10,7 +10,7 @@ from docstokg.loading.pipeline import load
 from docstokg.loading.read.rejects import RejectLog
 from docstokg.observability import Telemetry
 from docstokg.wiring import Wiring
-from docstokg_local.cli.question import ask
+from docstokg_local.cli.question import submit
 from docstokg_local.engine.workflow import LocalWorkflow
 from docstokg_local.loading.stores import stores_of
 from tests.builders import settings_at, write_files
@@ -44,7 +44,7 @@ def answers(
     found = {}
     for number, (name, given) in enumerate(INPUTS.items()):
         request = {**BUILT_IN, "query": given.question, "namespace": f"n{number}"}
-        body = ask(workflow, request).body
+        body = submit(workflow, request).body
         grounding = body["grounding"] or {"grounded": None}
         assert grounding["grounded"] or not given.contains, (name, body["answer"])
         found[name] = str(body["answer"]), notes[name]

@@ -5,7 +5,7 @@ from pathlib import Path
 from docstokg.adapters.onnx.minilm import MODEL
 from docstokg.observability import Telemetry
 from docstokg.wiring import Wiring
-from docstokg_local.cli.question import ask
+from docstokg_local.cli.question import submit
 from docstokg_local.engine.workflow import LocalWorkflow
 from tests.builders import settings_at, write_files
 from tests.conftest import load_folder
@@ -33,7 +33,7 @@ def test_a_question_for_a_cell_quotes_its_row_alone(tmp_path: Path, cache_dir: P
 
 
 def _quotes_its_row(workflow: LocalWorkflow, asked: CellQuestion) -> bool:
-    body = ask(workflow, {**BUILT_IN, "query": asked.question}).body
+    body = submit(workflow, {**BUILT_IN, "query": asked.question}).body
     answer, cited = body["answer"], [one for one in body["citations"] if one["cited"]]
     return (
         asked.row in answer

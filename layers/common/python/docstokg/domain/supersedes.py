@@ -372,9 +372,9 @@ def placed(order: Sequence[int], replaced_by: Mapping[int, int]) -> list[int]:
 
     follower = {passage: min(replacements, key=place) for passage, replacements in older.items()}
     heads = [passage for passage in order if passage not in follower.values()]
-    made: list[int] = []
+    sequence: list[int] = []
     for passage in sorted(heads, key=lambda head: (place(head), age(head))):
-        made.append(passage)
-        while made[-1] in follower:
-            made.append(follower[made[-1]])
-    return made
+        sequence.append(passage)
+        while sequence[-1] in follower:
+            sequence.append(follower[sequence[-1]])
+    return sequence

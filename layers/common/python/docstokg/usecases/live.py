@@ -30,13 +30,13 @@ POLL_S = 0.1
 EVENT_HEADERS = {"Cache-Control": "no-cache", "Content-Type": f"{EVENTS}; charset=utf-8"}
 
 # Sends an event's name and value; returns False if the client disconnected.
-Tell = Callable[[str, Any], bool]
+SendEvent = Callable[[str, Any], bool]
 
 
 class LiveReply:
     """Sends events for the execution of one question."""
 
-    def __init__(self, checks: Checks, telemetry: Telemetry, send: Tell) -> None:
+    def __init__(self, checks: Checks, telemetry: Telemetry, send: SendEvent) -> None:
         self._checks, self._telemetry, self._send = checks, telemetry, send
         self._lock = threading.Lock()
         self._answer: LiveAnswer | None = None

@@ -273,8 +273,8 @@ class OpenSearchWriter:
         for hit in self._scan(facts_alias(self._name), {"namespace": namespace}, "id", fields):
             with schema_checked("_search"):
                 source = hit["_source"]
-                rest = source.pop("rest")
-                fact = FactRecord(**source | rest | {"acl": tuple(sorted(source["acl"]))})
+                payload = source.pop("rest")
+                fact = FactRecord(**source | payload | {"acl": tuple(sorted(source["acl"]))})
             yield fact
 
     def replace_vectors(
