@@ -66,9 +66,9 @@ def gateway(
             # The authoriser reads the token, the usage plan the key; the laptop knows keys only.
             if admits(sent):
                 passed["X-Api-Key"] = "k"
-            asked = urllib.request.Request(behind + self.path[5:], body, passed)
+            request = urllib.request.Request(behind + self.path[5:], body, passed)
             try:
-                with urllib.request.urlopen(asked) as answer:
+                with urllib.request.urlopen(request) as answer:
                     kind = {"Content-Type": answer.headers["Content-Type"]}
                     self.send(answer.status, kind, answer.read())
             except urllib.error.HTTPError as error:

@@ -54,58 +54,58 @@ def url(server_for, model: StreamingModel, verifier: VerifierServer) -> str:
     )
 
 
-def answered(url: str, **more: Any) -> dict[str, Any]:
-    body = body_of(httpx.post(f"{url}/v1/answer", json={**ASKED, **more}, timeout=60))
+def answered(url: str, **fields: Any) -> dict[str, Any]:
+    body = body_of(httpx.post(f"{url}/v1/answer", json={**ASKED, **fields}, timeout=60))
     RAGResponse.model_validate(body)
     return body
 
 
 def verdicts(report: dict[str, Any]) -> list[str]:
-    return [one["verdict"] for one in report["sentences"]]
+    return [sentence["verdict"] for sentence in report["sentences"]]
 
 
 def test_an_answer_is_verified_in_one_call(url: str, verifier: VerifierServer) -> None:
     report = answered(url)["grounding"]
     assert verdicts(report) == ["supported", "supported", "unsupported"]
     name = f"http:127.0.0.1:{verifier.port}"
-    assert [one["decided_by"] for one in report["sentences"]] == ["rules", name, name]
+    assert [sentence["decided_by"] for sentence in report["sentences"]] == ["rules", name, name]
     assert report["sentences"][2]["reasons"][-1] == "not_stated"
     assert report["grounded"] is False
-    assert [(one["name"], one["kind"]) for one in report["checked_by"]] == [
+    assert [(checker["name"], checker["kind"]) for checker in report["checked_by"]] == [
         ("rules", "rules"), (name, "model"),
     ]  # fmt: skip
     assert len(verifier.asked) == 1
 
 
 def test_a_stream_has_the_rules_verdicts_and_one_event_of_changes(url: str) -> None:
-    told = events(url, ASKED)
-    names = [name for name, _ in told]
+    stream = events(url, ASKED)
+    names = [name for name, _ in stream]
     assert names[0] == "citations" and names[-2:] == ["verdicts", "response"]
     assert names.count("verdicts") == 1 and "repair" not in names
-    shown = [value["verdict"] for name, value in told if name == "sentence"]
-    assert shown == ["supported", "unverified", "unverified"]
-    made = AnswerVerdicts.model_validate_json(json.dumps(told[-2][1]))
-    assert [(one.index, one.verdict) for one in made.changes] == [
+    streamed_verdicts = [value["verdict"] for name, value in stream if name == "sentence"]
+    assert streamed_verdicts == ["supported", "unverified", "unverified"]
+    update = AnswerVerdicts.model_validate_json(json.dumps(stream[-2][1]))
+    assert [(change.index, change.verdict) for change in update.changes] == [
         (1, "supported"), (2, "unsupported"),
     ]  # fmt: skip
-    assert verdicts(told[-1][1]["grounding"]) == ["supported", "supported", "unsupported"]
+    assert verdicts(stream[-1][1]["grounding"]) == ["supported", "supported", "unsupported"]
 
 
 def test_a_dead_verifier_costs_verdicts_and_is_not_cached(
     url: str, verifier: VerifierServer
 ) -> None:
     verifier.mode = "error_500"
-    kept = {"cache_key": "verified"}
-    first = answered(url, **kept)
+    fields = {"cache_key": "verified"}
+    first = answered(url, **fields)
     assert verdicts(first["grounding"]) == ["supported", "unverified", "unverified"]
     assert first["grounding"]["grounded"] is None
     assert first["grounding"]["checked_by"][1]["degraded"]
     assert first["diagnostics"]["degraded_reasons"] == ["verifier_unavailable"]
     verifier.mode = "ok"
-    again = answered(url, **kept)
+    again = answered(url, **fields)
     assert not again["diagnostics"]["cache_hit"]
     assert verdicts(again["grounding"]) == ["supported", "supported", "unsupported"]
-    assert answered(url, **kept)["diagnostics"]["cache_hit"]
+    assert answered(url, **fields)["diagnostics"]["cache_hit"]
 
 
 def test_a_check_is_verified_too(url: str, verifier: VerifierServer) -> None:
@@ -141,22 +141,22 @@ def test_128_clients_of_a_slow_verifier_are_answered_in_time(
     verifier.mode, verifier.delay_s = "slow", 10.0
     timeout_s = 6.0
 
-    def one(client: httpx.Client) -> tuple[int, float, bool]:
+    def post(client: httpx.Client) -> tuple[int, float, bool]:
         body = {**ASKED, "budget": {"timeout_s": timeout_s, "max_tokens_gen": 512}}
         begun = time.monotonic()
         reply = client.post(f"{url}/v1/answer", json=body, timeout=60)
-        took_s, found = time.monotonic() - begun, reply.json()
-        report = found.get("grounding") or {"sentences": []}
-        reasons = found["diagnostics"]["degraded_reasons"] if reply.status_code == 200 else []
+        took_s, reply_body = time.monotonic() - begun, reply.json()
+        report = reply_body.get("grounding") or {"sentences": []}
+        reasons = reply_body["diagnostics"]["degraded_reasons"] if reply.status_code == 200 else []
         is_open = "unverified" in verdicts(report)
         return reply.status_code, took_s, is_open == ("verifier_unavailable" in reasons)
 
     limits = httpx.Limits(max_connections=CLIENTS)
     with httpx.Client(limits=limits) as client, ThreadPoolExecutor(CLIENTS) as pool:
-        found = list(pool.map(one, [client] * CLIENTS))
-    statuses = Counter(status for status, _, _ in found)
+        results = list(pool.map(post, [client] * CLIENTS))
+    statuses = Counter(status for status, _, _ in results)
     assert statuses.keys() <= {200, 503, 504} and statuses[200], statuses
-    late = sorted(took_s for _, took_s, _ in found if took_s > timeout_s + LATE_S)
+    late = sorted(took_s for _, took_s, _ in results if took_s > timeout_s + LATE_S)
     assert not late, f"{len(late)} of {CLIENTS} after {late[:3]} ... {late[-1:]} s"
-    assert all(says_so for _, _, says_so in found)
-    print(f"answered {dict(statuses)}, slowest {max(took for _, took, _ in found):.2f} s")
+    assert all(says_so for _, _, says_so in results)
+    print(f"answered {dict(statuses)}, slowest {max(took for _, took, _ in results):.2f} s")

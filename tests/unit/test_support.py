@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from docstokg.domain.answer import support
 from docstokg.domain.answer.support import Evidence, Features, best_windows, features, score
 from docstokg_local.evaluation.claims import LabelledClaim, examine
-from training.support import Example, by_set, fit, left_out, read_examples, written
+from training.support import Example, by_set, fit, left_out, read_examples, weights_file
 
 FUEL = "Fuel rose to 84 dollars in Norway. Ferries were cheaper. They sail from Bergen each day."
 FERRY = "Ferries sail from Bergen. The Hurtigruten line calls at 34 ports."
@@ -140,7 +140,7 @@ def test_the_fit_finds_the_feature_that_decides_within_each_set() -> None:
 
 def test_the_command_writes_a_file_of_the_committed_form_whatever_the_order() -> None:
     made = examples()
-    text = written(made, left_out(made))
+    text = weights_file(made, left_out(made))
     committed = Path(support.__file__).with_name("support_weights.json").read_text("utf-8")
     new, old = json.loads(text), json.loads(committed)
     assert new.keys() == old.keys()
