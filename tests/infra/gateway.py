@@ -55,10 +55,10 @@ class Util:
         return re.sub(r"\\(.)([0-9a-f]{4})?", _unit, plain)
 
 
-def _unit(found: re.Match[str]) -> str:
-    if found[1] != "u":
-        return found[0]
-    return "\x7f" if found[2] == "007f" else f"\\u{found[2].upper()}"
+def _unit(match: re.Match[str]) -> str:
+    if match[1] != "u":
+        return match[0]
+    return "\x7f" if match[2] == "007f" else f"\\u{match[2].upper()}"
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ def run(plan: dict[str, Any], commands_dir: Path) -> dict[str, list[str]]:
             pool.submit(_run_process, process, environment, commands_dir / f"{number}.trace")
             for number, process in enumerate(plan["processes"])
         ]
-        ended = [job.result() for job in jobs]
+        outcomes = [job.result() for job in jobs]
     traces = "\n".join(
         path.read_text(encoding="utf-8", errors="replace")
         for path in sorted(commands_dir.glob("*.trace*"))
@@ -60,8 +60,8 @@ def run(plan: dict[str, Any], commands_dir: Path) -> dict[str, list[str]]:
     return {
         "queries": queries,
         "connections": sorted(_outside(traces)),
-        "files": sorted(_written(traces)),
-        "failures": [text for text in ended if text],
+        "files": sorted(_traced_files(traces)),
+        "failures": [text for text in outcomes if text],
     }
 
 
@@ -91,8 +91,8 @@ def _run_process(process: dict[str, Any], environment: dict[str, str], trace: Pa
             start_new_session=True,
         )
         try:
-            left = None if process["repeat"] or not process["seconds"] else process["seconds"]
-            _, errors = child.communicate(timeout=left)
+            limit_s = None if process["repeat"] or not process["seconds"] else process["seconds"]
+            _, errors = child.communicate(timeout=limit_s)
         except subprocess.TimeoutExpired:
             os.killpg(child.pid, signal.SIGTERM)
             child.communicate()
@@ -113,7 +113,7 @@ def _outside(traces: str) -> set[str]:
     }
 
 
-def _written(traces: str) -> set[str]:
+def _traced_files(traces: str) -> set[str]:
     """Return the paths opened for writing, apart from devices and this process's own `/proc`."""
     return {
         path

@@ -39,10 +39,10 @@ def _replacing(resource: dict[str, Any]) -> dict[str, Any]:
         *schema.get("createOnlyProperties", ()),
         *schema.get("conditionalCreateOnlyProperties", ()),
     ]
-    found = {path: _at(resource.get("Properties", {}), path) for path in sorted(paths)}
+    properties = {path: _at(resource.get("Properties", {}), path) for path in sorted(paths)}
     if switch := BY_POLICY.get(resource["Type"]):
-        found[switch] = resource.get("UpdatePolicy", {}).get(switch)
-    return {path.removeprefix("/properties/"): value for path, value in found.items() if value}
+        properties[switch] = resource.get("UpdatePolicy", {}).get(switch)
+    return {path.removeprefix("/properties/"): value for path, value in properties.items() if value}
 
 
 def _at(properties: Any, path: str) -> Any:
@@ -54,5 +54,5 @@ def _at(properties: Any, path: str) -> Any:
 
 
 if __name__ == "__main__":
-    found = {name: stores(Template(Path(sys.argv[1]), name)) for name in ENVIRONMENTS}
-    sys.stdout.write(json.dumps(found, indent=1, sort_keys=True) + "\n")
+    report = {name: stores(Template(Path(sys.argv[1]), name)) for name in ENVIRONMENTS}
+    sys.stdout.write(json.dumps(report, indent=1, sort_keys=True) + "\n")

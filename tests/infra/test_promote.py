@@ -98,8 +98,8 @@ def test_alarms_are_asked_by_the_names_the_template_gives_them(
 
 def looked(cloudwatch: Any, state: str) -> None:
     names = [f"docstokg-prod-{name}" for name in ROLLBACK_ALARMS]
-    found = {"MetricAlarms": [alarm(name, state) for name in names]}
-    cloudwatch.stub.add_response("describe_alarms", found, {"AlarmNames": names})
+    alarms = {"MetricAlarms": [alarm(name, state) for name in names]}
+    cloudwatch.stub.add_response("describe_alarms", alarms, {"AlarmNames": names})
 
 
 def test_an_alarm_that_fires_while_it_is_watched_takes_the_traffic_back(
