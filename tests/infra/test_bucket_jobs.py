@@ -258,7 +258,7 @@ def test_a_run_that_ended_tells_what_it_reported(
         for job in ("job-1", "job-2"):
             deployment.send("load", posted("x.md"), job)
         job_report = deployment.finished_job("job-1")
-        assert (job_report["state"], cancelled_report["loaded"]) == (state, 1)
+        assert (job_report["state"], job_report["loaded"]) == (state, 1)
         assert job_report["rejected"] == [{"doc_id": "b.pdf", "reason": "cannot be read"}]
         silent = deployment.finished_job("job-2")
         assert (silent["state"], silent["loaded"], silent["rejected"]) == (state, 0, [])
