@@ -40,7 +40,7 @@ def test_short_answers_are_said_as_they_stand_long_ones_by_half() -> None:
 
 
 def test_a_response_is_judged_by_what_it_cites() -> None:
-    written = WrittenAnswer(id="q", question="why?", answer="red cat", evidence=("red cat sits",))
+    reference = WrittenAnswer(id="q", question="why?", answer="red cat", evidence=("red cat sits",))
     citations = [
         {"rank": 1, "cited": True, "snippet": "a red cat sits", "score": 0.8},
         {"rank": 2, "cited": True, "snippet": "dogs", "score": 0.4},
@@ -53,12 +53,12 @@ def test_a_response_is_judged_by_what_it_cites() -> None:
         "confidence": 0.6,
         "confidence_level": "medium",
     }
-    row = judged(written, body)
+    row = judged(reference, body)
     assert (row["f1"], row["words"], row["cited"], row["right"]) == (1.0, 2, [1, 2], True)
     assert (row["citation_precision"], row["citation_recall"]) == (0.5, 1.0)
     assert (row["verdicts"], row["mean_score"]) == ({"supported": 1}, 0.6)
     silent = body | {"answer": "", "grounding": None, "confidence": 0.0, "confidence_level": "low"}
-    nothing = judged(written, silent | {"citations": []})
+    nothing = judged(reference, silent | {"citations": []})
     assert (nothing["abstained"], nothing["f1"], nothing["right"]) == (True, 0.0, False)
     both = summary([row, nothing])
     assert (both["f1"], both["abstained"], both["citation_precision"]) == (0.5, 0.5, 0.5)

@@ -48,7 +48,9 @@ def test_numbers_are_those_of_a_javascript_engine() -> None:
     draw = random.Random(8785)
     bits = [struct.unpack("<d", draw.randbytes(8))[0] for _ in range(20_000)]
     near = [draw.uniform(-1, 1) * 10.0 ** draw.randint(-12, 25) for _ in range(20_000)]
-    numbers = [one for one in [*bits, *near] if one == one and abs(one) != float("inf")]
+    numbers = [
+        number for number in [*bits, *near] if number == number and abs(number) != float("inf")
+    ]
     program = (
         "let t = ''; process.stdin.on('data', d => t += d)"
         ".on('end', () => process.stdout.write(JSON.stringify(JSON.parse(t))))"

@@ -83,16 +83,16 @@ def test_every_edge_of_a_disease_is_stated_where_its_evidence_points(
     folder = write_corpus(tmp_path / "out", full, data)
     passages = {row["id"]: row for row in rows(folder, "passages.jsonl")}
     names = {row["id"]: row["name"] for row in rows(folder, "entities.jsonl")}
-    shown = [row for row in rows(folder, "relations.jsonl") if row["type"] == "has_phenotype"]
-    assert len(shown) == 4
-    for edge in shown:
+    edges = [row for row in rows(folder, "relations.jsonl") if row["type"] == "has_phenotype"]
+    assert len(edges) == 4
+    for edge in edges:
         place = edge["evidence"]
         passage = passages[place["chunk_id"]]
-        said = passage["text"][place["start"] : place["end"]]
-        assert said.startswith(f"{names[edge['target']]} ({edge['target']})")
+        sentence = passage["text"][place["start"] : place["end"]]
+        assert sentence.startswith(f"{names[edge['target']]} ({edge['target']})")
         assert passage["doc_id"] == edge["source"]
-        assert edge["pmid"][0] in said
-    frequencies = {(row["source"], row["target"]): row.get("frequency") for row in shown}
+        assert edge["pmid"][0] in sentence
+    frequencies = {(row["source"], row["target"]): row.get("frequency") for row in edges}
     assert frequencies["OMIM:1", "HP:0001250"] == "9/10"
     assert frequencies["OMIM:1", "HP:0001263"] == "80-99% of patients"
     assert frequencies["OMIM:2", "HP:0001263"] is None

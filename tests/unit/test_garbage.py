@@ -17,8 +17,8 @@ def as_before() -> Iterator[None]:
 
 
 def test_what_is_there_is_not_looked_through_again() -> None:
-    kept = [[number] for number in range(1000)]
+    lists = [[number] for number in range(1000)]
     freeze_garbage()
-    assert gc.get_freeze_count() > len(kept)
+    assert gc.get_freeze_count() > len(lists)
     assert gc.get_threshold()[0] == GARBAGE_AFTER
-    assert not any(item is kept for item in gc.get_objects())
+    assert not any(item is lists for item in gc.get_objects())

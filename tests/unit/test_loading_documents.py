@@ -101,8 +101,8 @@ def test_front_matter_counts_in_offsets_and_becomes_fields_and_metadata(tmp_path
 def test_what_front_matter_tells_of_the_document_is_a_stretch(tmp_path, front, summary):
     text, chunks = chunks_of(tmp_path / "a.md", f"---\n{front}\n---\nIt is gone.\n".encode())
     check_stretches(text, chunks)
-    told = [chunk.text for chunk in chunks if chunk.text != "It is gone."]
-    assert told == ([] if summary is None else [summary.format("description: Cleaning the slate")])
+    texts = [chunk.text for chunk in chunks if chunk.text != "It is gone."]
+    assert texts == ([] if summary is None else [summary.format("description: Cleaning the slate")])
     assert {chunk.title for chunk in chunks} == {"Removal"}
 
 
@@ -193,16 +193,16 @@ def test_long_lists_are_cut_between_items_and_tables_between_rows():
 
 
 def test_a_long_description_is_cut_like_any_text(tmp_path: Path):
-    said = " ".join(
+    description = " ".join(
         f"It also explains how valve {i} is opened, cleaned and closed." for i in range(40)
     )
-    front = f"---\ntitle: Valves\ndescription: {said}\n---\n"
+    front = f"---\ntitle: Valves\ndescription: {description}\n---\n"
     text, chunks = chunks_of(tmp_path / "guide.md", f"{front}\n# Valves\n\nBody.\n".encode())
-    told = [chunk for chunk in chunks if (chunk.char_start or 0) < len(front)]
-    assert len(told) > 1
-    assert told[0].text.startswith("title: Valves")
-    assert told[-1].text.endswith("valve 39 is opened, cleaned and closed.")
-    for chunk in told:
+    front_chunks = [chunk for chunk in chunks if (chunk.char_start or 0) < len(front)]
+    assert len(front_chunks) > 1
+    assert front_chunks[0].text.startswith("title: Valves")
+    assert front_chunks[-1].text.endswith("valve 39 is opened, cleaned and closed.")
+    for chunk in front_chunks:
         seen = encoder_text(chunk.title, chunk.text, chunk.headings)
         assert len(PIECES.starts(seen)) + 2 <= ENCODER_PIECES
         start = chunk.char_start or 0
@@ -210,13 +210,14 @@ def test_a_long_description_is_cut_like_any_text(tmp_path: Path):
 
 
 def test_an_option_keeps_its_description_and_long_ones_keep_its_name():
-    said = "This tells what the option does, at some length. " * 3
-    long = "".join(f"              Paragraph {n}. {said}\n\n" for n in range(12))
+    description = "This tells what the option does, at some length. " * 3
+    long = "".join(f"              Paragraph {n}. {description}\n\n" for n in range(12))
     text = (
         "CURL(1)                     Curl Manual                      CURL(1)\n\nNAME\n"
         "       curl - transfer a URL\n\nOPTIONS\n"
-        f"       -j, --junk\n              {said}\n\n       -k, --insecure\n              {said}\n"
-        f"              {said}\n\n       --data <data>\n{long}SEE ALSO\n       wget(1)\n"
+        f"       -j, --junk\n              {description}\n\n       -k, --insecure\n"
+        f"              {description}\n"
+        f"              {description}\n\n       --data <data>\n{long}SEE ALSO\n       wget(1)\n"
     )
     chunks = cut(text, "curl.txt")
     check_stretches(text, chunks)
@@ -360,9 +361,9 @@ FLAT = PARTS.filter(lambda part: part not in ("Title\n===\n", "---\n"))
 
 @given(st.lists(FLAT, max_size=30).map("".join), st.sampled_from(["d.md", "d.txt"]))
 def test_no_sentence_is_lost(text: str, name: str):
-    held = "".join("".join(chunk.text.split()) for chunk in cut(text, name))
-    assert held.count("Asentence.") >= text.count("A sentence.")
-    assert held.count("onandon.") >= text.count("on and on.")
+    content = "".join("".join(chunk.text.split()) for chunk in cut(text, name))
+    assert content.count("Asentence.") >= text.count("A sentence.")
+    assert content.count("onandon.") >= text.count("on and on.")
 
 
 def test_the_estimate_counts_no_less_than_the_vocabulary():

@@ -100,8 +100,8 @@ def test_the_way_to_other_pages_is_no_text_of_a_page(child, tmp_path):
     <ul><li class="breadcrumb">Home</li><li>Locks are counted.</li></ul>
     </body></html>"""
     text, _ = read(child, tmp_path / "locks.html", page)
-    own = "Locks A lock is taken once. Threads come next. - Locks are counted."
-    assert " ".join(text.split()) == own
+    expected = "Locks A lock is taken once. Threads come next. - Locks are counted."
+    assert " ".join(text.split()) == expected
 
 
 def test_html_is_its_main_text_with_headings_lists_options_and_tables(child, tmp_path):
@@ -209,18 +209,18 @@ def test_a_pdf_table_is_read_by_rows_with_their_places_and_its_page_is_drawn(chi
     stream = DecodedStreamObject()
     stream.set_data((lines + words).encode())
     writer.pages[0][NameObject("/Contents")] = writer._add_object(stream)
-    made = io.BytesIO()
-    writer.write(made)
-    _, (chunk,) = read(child, tmp_path / "a.pdf", made.getvalue())
+    buffer = io.BytesIO()
+    writer.write(buffer)
+    _, (chunk,) = read(child, tmp_path / "a.pdf", buffer.getvalue())
     assert chunk.text == "Part: Seal; Weight: 4 kg.\n\nPart: Bolt; Weight: 7 kg."
     at = chunk.text.index("Part: Bolt")
     (box,) = boxes(unpacked(chunk.layout, at, len(chunk.text)), 1)
     height = float(writer.pages[0].mediabox.height)
     assert (box.x0, box.y0 < height - 645 < box.y1) == (pytest.approx(70, abs=1), True)
     assert box.y0 > height - 660 and box.x1 < 200
-    assert child.draw(made.getvalue(), 1).startswith(b"\x89PNG")
+    assert child.draw(buffer.getvalue(), 1).startswith(b"\x89PNG")
     with pytest.raises(LoadError, match="1 pages"):
-        child.draw(made.getvalue(), 2)
+        child.draw(buffer.getvalue(), 2)
 
 
 @pytest.mark.slow
@@ -230,8 +230,8 @@ def test_a_scanned_page_is_read_with_its_places_and_how_sure_it_is(child, tmp_pa
     font = b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"
     page = font, "Font", "BT /X 11 Tf 60 700 Td (Told.) Tj ET"
     raw = pages_pdf([page, picture])
-    _, (told, chunk) = read(child, tmp_path / "a.pdf", raw)
-    assert (told.text, told.page, chunk.page) == ("Told.", 1, 2)
+    _, (printed, chunk) = read(child, tmp_path / "a.pdf", raw)
+    assert (printed.text, printed.page, chunk.page) == ("Told.", 1, 2)
     assert chunk.text.split() == " ".join(lines).split()
     places = unpacked(chunk.layout, at := chunk.text.index("valve"), at + 5)
     assert 0.8 < certainty(places) <= 1
@@ -240,12 +240,12 @@ def test_a_scanned_page_is_read_with_its_places_and_how_sure_it_is(child, tmp_pa
     middle = 297.5 + 421j + (85 + 87j - 297.5 - 421j) * turned
     assert abs(complex(box.x0 + box.x1, box.y0 + box.y1) / 2 - middle) < 4
     assert box.x1 - box.x0 < 30 and box.y1 - box.y0 < 20
-    some = ChildConverter(scanned=1)
-    (one,) = some.convert(".pdf", pages_pdf([page, picture, picture, picture]))
-    assert one.text.split() == ["Told.", *" ".join(lines).split()] and one.scanned == (3, 4)
-    some.close()
+    converter = ChildConverter(scanned=1)
+    (outline,) = converter.convert(".pdf", pages_pdf([page, picture, picture, picture]))
+    assert outline.text.split() == ["Told.", *" ".join(lines).split()] and outline.scanned == (3, 4)
+    converter.close()
     without = ChildConverter(scanned=0)
-    assert [one.scanned for one in without.convert(".pdf", raw)] == [(2,)]
+    assert [outline.scanned for outline in without.convert(".pdf", raw)] == [(2,)]
     with pytest.raises(LoadError, match=r"docstokg\[ocr\]"):
         without.convert(".pdf", pages_pdf([picture]))
     without.close()
@@ -299,23 +299,23 @@ def test_json_documents_and_other_json(child, tmp_path):
     path.write_text(
         json.dumps([{"text": "One.", "doc_id": "x", "acl": ["hr"], "by": "me"}, {"text": "Two."}])
     )
-    one, two = read_documents(path, "a.json", child)
-    assert (one.doc_id, one.fields["acl"], one.metadata) == ("x", ("hr",), {"by": "me"})
-    assert (two.doc_id, two.text) == ("a.json/1", "Two.")
+    first, second = read_documents(path, "a.json", child)
+    assert (first.doc_id, first.fields["acl"], first.metadata) == ("x", ("hr",), {"by": "me"})
+    assert (second.doc_id, second.text) == ("a.json/1", "Two.")
     text, _ = read(child, path, b'{"menu": {"items": ["tea", "milk"], "open": true}}')
     assert text == "menu.items: tea, milk\n\nmenu.open: true\n\n"
 
 
 def word_file(document: bytes, without: str = "-") -> bytes:
     """Make a DOCX package whose main part is this; no part named `without` is in it or named."""
-    good, made = io.BytesIO(), io.BytesIO()
+    good, package = io.BytesIO(), io.BytesIO()
     docx.Document().save(good)
-    with zipfile.ZipFile(good) as parts, zipfile.ZipFile(made, "w") as out:
-        for name in (one for one in parts.namelist() if without not in one):
+    with zipfile.ZipFile(good) as parts, zipfile.ZipFile(package, "w") as out:
+        for name in (part for part in parts.namelist() if without not in part):
             raw = document if name == "word/document.xml" else parts.read(name)
             named = re.compile(rb"<(?:Override|Relationship)[^>]*%s[^>]*/>" % without.encode())
             out.writestr(name, named.sub(b"", raw) if name.endswith((".rels", "].xml")) else raw)
-    return made.getvalue()
+    return package.getvalue()
 
 
 WORDS = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
@@ -438,9 +438,9 @@ def test_the_memory_limit_of_the_machine_is_not_blamed_on_a_small_file() -> None
     )
     text, reason = done.stdout.splitlines()
     assert text == "a b c"
-    found = re.search(r"needed more than (\d+) MB", reason)
-    assert found is not None, reason
-    assert int(found[1]) < 400
+    match = re.search(r"needed more than (\d+) MB", reason)
+    assert match is not None, reason
+    assert int(match[1]) < 400
 
 
 def forked(raw: bytes) -> bytes:
@@ -448,8 +448,8 @@ def forked(raw: bytes) -> bytes:
     reader, writer = os.pipe()
     try:
         with os.fdopen(reader, "rb") as requests:
-            asked = {"task": "convert", "suffix": ".txt"}
-            work = partial(conversion_child._done, asked, raw)
+            task = {"task": "convert", "suffix": ".txt"}
+            work = partial(conversion_child._done, task, raw)
             return conversion_child._forked(work, 1, conversion_child.MEMORY_BYTES, requests)
     finally:
         os.close(writer)

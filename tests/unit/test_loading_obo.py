@@ -45,8 +45,8 @@ def read(tmp_path, text: str):
 
 
 def test_terms_synonyms_definitions_and_edges(tmp_path):
-    found = [item for _, item in read(tmp_path, OBO)]
-    entities = {item.id: item for item in found if isinstance(item, RawEntity)}
+    parsed = [item for _, item in read(tmp_path, OBO)]
+    entities = {item.id: item for item in parsed if isinstance(item, RawEntity)}
     seizure = entities["HP:0001250"]
     assert seizure.name == "Seizure"
     assert seizure.type == "human_phenotype"
@@ -60,7 +60,7 @@ def test_terms_synonyms_definitions_and_edges(tmp_path):
         True,
         "HP:0008665",
     )
-    edges = [item for item in found if isinstance(item, RawRelation)]
+    edges = [item for item in parsed if isinstance(item, RawRelation)]
     assert [(edge.source, edge.type, edge.target) for edge in edges] == [
         ("HP:0001250", "is_a", "HP:0012638"),
         ("HP:0001250", "part_of", "HP:0000707"),

@@ -74,7 +74,7 @@ def test_a_definition_is_no_option_list_and_no_code(long: str, short: str, defin
 
 
 @pytest.mark.parametrize(
-    ("surface", "meant"),
+    ("surface", "expected"),
     [
         ("Hucbert", True), ("epilepsy", True), ("file", False), ("Files", False), ("US", True),
         ("us", False), ("Us", False), ("World War", True), ("world war", False),
@@ -82,9 +82,9 @@ def test_a_definition_is_no_option_list_and_no_code(long: str, short: str, defin
     ],
 )  # fmt: skip
 def test_everyday_words_are_no_mentions_and_short_ones_only_in_capitals(
-    surface: str, meant: bool
+    surface: str, expected: bool
 ) -> None:
-    assert is_mention(surface) is meant
+    assert is_mention(surface) is expected
 
 
 @pytest.mark.parametrize(
@@ -148,16 +148,16 @@ def test_capitalised_runs_are_names_where_no_model_tells_them() -> None:
 
 
 def test_how_a_name_is_written_and_its_kind_do_not_depend_on_the_order_of_loads() -> None:
-    for one, two, three in permutations(("marie dupont", "Marie Dupont", "MARIE DUPONT")):
-        assert better_surface(better_surface(one, two), three) == "Marie Dupont"
-    for given, wanted in (
+    for first, second, third in permutations(("marie dupont", "Marie Dupont", "MARIE DUPONT")):
+        assert better_surface(better_surface(first, second), third) == "Marie Dupont"
+    for candidates, wanted in (
         (("Title", "Person", None, "Person"), "Person"),
         (("Title", "Person", None, "Organization"), "Name"),
         (("Title", "Disease", "Person", "Organization"), "Disease"),
         (("Heading", "Title", None), "Title"),
         ((None,), None),
     ):
-        for kinds in permutations(given):
+        for kinds in permutations(candidates):
             best = None
             for kind in kinds:
                 best = better_kind((best, kind))
@@ -166,5 +166,8 @@ def test_how_a_name_is_written_and_its_kind_do_not_depend_on_the_order_of_loads(
 
 def test_what_is_called_a_place_and_acts_is_of_no_kind() -> None:
     texts = ["TSMC makes chips and Foxconn assembles phones.", "He drove to Foxconn in Taiwan."]
-    found = SpacyNames().find(texts)
-    assert [{one.text: one.kind for one in names}["Foxconn"] for names in found] == [None, "Place"]
+    results = SpacyNames().find(texts)
+    assert [{name.text: name.kind for name in names}["Foxconn"] for names in results] == [
+        None,
+        "Place",
+    ]

@@ -36,8 +36,9 @@ def packed(parts: Mapping[str, str | bytes]) -> bytes:
 
 def links(**targets: str) -> str:
     rows = "".join(
-        f'<Relationship Id="{id_}" Type="{OFFICE}/{said.split()[0]}" Target="{said.split()[1]}"/>'
-        for id_, said in targets.items()
+        f'<Relationship Id="{id_}" Type="{OFFICE}/{target.split()[0]}"'
+        f' Target="{target.split()[1]}"/>'
+        for id_, target in targets.items()
     )
     return f'<Relationships xmlns="{LINKS}">{rows}</Relationships>'
 
@@ -99,10 +100,10 @@ def test_an_opendocument_sheet_that_repeats_itself_has_an_end(child, tmp_path):
     row = "<table:table-row {}>{}</table:table-row>".format
     cell = "<table:table-cell {}><text:p>{}</text:p></table:table-cell>".format
     wide = 'table:number-columns-repeated="16380"'
-    many = 'table:number-rows-repeated="1048576"'
+    repeats = 'table:number-rows-repeated="1048576"'
     rows = row("", cell("", "who") + cell("", "days"))
     rows += row("", cell("", "all") + cell("", "28") + cell(wide, ""))
-    rows += row(many, cell("", "x")) + row(many, cell("", ""))
+    rows += row(repeats, cell("", "x")) + row(repeats, cell("", ""))
     content = (
         "<o xmlns:office='o' xmlns:table='t' xmlns:text='x'><office:body><office:spreadsheet>"
         f"<table:table table:name='Leave'>{rows}</table:table></office:spreadsheet></office:body>"
@@ -207,7 +208,7 @@ def test_each_mail_of_a_box_is_a_document(child, tmp_path):
         b"From a Mon Jan  1 10:00:00 2024\n" + MAIL + b"\nFrom b Tue Jan  2 10:00:00 2024\n" + MAIL
     )
     documents = opened(child, tmp_path / "a.mbox", box)
-    assert [one.doc_id for one in documents] == ["a.mbox/0", "a.mbox/1"]
+    assert [document.doc_id for document in documents] == ["a.mbox/0", "a.mbox/1"]
 
 
 def test_code_is_cut_at_its_functions_names_its_lines_and_gives_no_names(child, tmp_path):
@@ -278,7 +279,7 @@ def test_xml_tex_and_org_are_plain_text(child, tmp_path, name):
     text = "<book><title>Care</title>\n\n\\section{Oil}\n\n* Oil &l9;\n</book>\n"
     document, chunks = read(child, tmp_path / name, text.encode())
     assert document.text == text
-    assert all(text[one.char_start :].startswith(one.text) for one in chunks)
+    assert all(text[chunk.char_start :].startswith(chunk.text) for chunk in chunks)
     assert {chunk.section for chunk in chunks} == {None}
 
 
@@ -297,12 +298,12 @@ def test_a_zip_file_is_its_documents_and_every_other_member_is_named(child, tmp_
         }
     )
     documents = opened(child, tmp_path / "a.zip", raw)
-    assert [one.doc_id for one in documents if not one.refused] == [
+    assert [document.doc_id for document in documents if not document.refused] == [
         "a.zip/a/one.md",
         "a.zip/a/two.py",
         "a.zip/a/three.txt",
     ]
-    assert [one.refused for one in documents if one.refused] == [
+    assert [document.refused for document in documents if document.refused] == [
         "b/four.docx: not a valid DOCX document",
         ".env: hidden",
         "inner.zip: archive inside an archive",

@@ -85,10 +85,10 @@ def test_the_example_of_the_rules_obeys_them() -> None:
 
 
 def test_blocks_stop_at_the_budget_but_one_is_always_given() -> None:
-    many = [BLOCK.model_copy(update={"rank": rank, "text": "word " * 100}) for rank in (1, 2, 3)]
-    one = tokens(block_text(many[0]))
-    assert len(passages_within(many, 2 * one)) == 2
-    assert len(passages_within(many, 1)) == 1
+    blocks = [BLOCK.model_copy(update={"rank": rank, "text": "word " * 100}) for rank in (1, 2, 3)]
+    size = tokens(block_text(blocks[0]))
+    assert len(passages_within(blocks, 2 * size)) == 2
+    assert len(passages_within(blocks, 1)) == 1
 
 
 HOSTILE = st.lists(

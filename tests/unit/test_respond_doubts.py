@@ -14,5 +14,7 @@ def test_each_cause_is_named_and_none_without_one() -> None:
     assert doubts(ground_text(bare, [BLOCK])) == ["low_coverage"]
     report = ground_text("The lamp lasts eleven hundred and 12 years [1].", [BLOCK])
     assert doubts(report) == []
-    refuted = [one.model_copy(update={"verdict": "unsupported"}) for one in report.sentences]
+    refuted = [
+        sentence.model_copy(update={"verdict": "unsupported"}) for sentence in report.sentences
+    ]
     assert doubts(report.model_copy(update={"sentences": refuted})) == ["unsupported"]

@@ -16,10 +16,10 @@ def call(log: list[str]) -> Call:
 
 
 def fails(error: Exception) -> Any:
-    def made() -> None:
+    def raise_error() -> None:
         raise error
 
-    return made
+    return raise_error
 
 
 def test_step_takes_its_deadline_from_the_plan() -> None:

@@ -60,13 +60,15 @@ def test_a_rarer_entity_ties_more(rare: int, common: int) -> None:
 
 
 @given(MANY, MANY)
-def test_a_title_ties_more_than_a_mention_and_less_the_more_it_heads(few: int, many: int) -> None:
+def test_a_title_ties_more_than_a_mention_and_less_the_more_it_heads(
+    smaller: int, larger: int
+) -> None:
     def headed(heads: int) -> float:
         return weight(graph([("c", "a", True)], {"a": (1001, heads)}), "c", "a")
 
     mention = weight(graph([("c", "a", False)], {"a": (1001, 0)}), "c", "a")
     assert headed(1) == pytest.approx(mention * WEIGHTS.about)
-    assert headed(min(few, many)) >= headed(max(few, many)) >= mention
+    assert headed(min(smaller, larger)) >= headed(max(smaller, larger)) >= mention
 
 
 def test_a_relation_weighs_as_much_as_mentions_of_its_commoner_end() -> None:

@@ -87,11 +87,11 @@ def test_word_boxes_notes_hyphens_and_symbols_are_read_and_hidden_text_is_noted(
 
 def test_charts_of_slides_are_read_and_diagrams_noted() -> None:
     def points(tag: str, *values: str) -> str:
-        told = "".join(
+        points_xml = "".join(
             f"<c:pt idx='{n}'><c:v>{value}</c:v></c:pt>" for n, value in enumerate(values)
         )
         code = "<c:formatCode>0.0%</c:formatCode>" if tag == "val" else ""
-        return f"<c:{tag}><c:cache>{code}{told}</c:cache></c:{tag}>"
+        return f"<c:{tag}><c:cache>{code}{points_xml}</c:cache></c:{tag}>"
 
     chart = (
         "<c:chartSpace xmlns:c='c' xmlns:a='a'><c:title><a:t>Visitors</a:t></c:title>"
@@ -122,8 +122,8 @@ def test_charts_of_slides_are_read_and_diagrams_noted() -> None:
 
 def table(*rows: str) -> list[list[Cell]]:
     """Read rows of cells between bars; `*` makes a cell bold."""
-    cells = [[one.strip() for one in row.split("|")] for row in rows]
-    return [[Cell(one.strip("*"), strong=one.startswith("*")) for one in row] for row in cells]
+    cells = [[cell.strip() for cell in row.split("|")] for row in rows]
+    return [[Cell(cell.strip("*"), strong=cell.startswith("*")) for cell in row] for row in cells]
 
 
 HEADERS: dict[str, tuple[list[list[Cell]], list[str]]] = {
@@ -238,13 +238,13 @@ def test_a_separator_line_names_no_column_and_an_open_quote_spoils_one_row() -> 
     ]
 
 
-def read(*given: Any) -> Outline:
-    (outline,) = convert(".pdf", paged(*given))
+def read(*pages: Any) -> Outline:
+    (outline,) = convert(".pdf", paged(*pages))
     return outline
 
 
 def test_what_every_page_repeats_is_kept_once_and_a_sentence_crosses_pages() -> None:
-    said = [
+    paragraphs = [
         "The mill opens at dawn.",
         "Whoever comes late asks the",
         "keeper, who has a key. Dogs stay out.",
@@ -253,7 +253,7 @@ def test_what_every_page_repeats_is_kept_once_and_a_sentence_crosses_pages() -> 
     ]
     pages = [
         [(60, 810, "Mill rules"), (60, 700, text), (280, 30, f"Page {n} of 5")]
-        for n, text in enumerate(said, 1)
+        for n, text in enumerate(paragraphs, 1)
     ]
     outline = read(pages)
     assert lines(outline) == [
@@ -277,11 +277,11 @@ def test_a_line_with_a_number_of_its_own_is_no_furniture() -> None:
         ]
         for n, sum_ in enumerate((45, 45, 450, 12, 99, 7))
     ]
-    found = lines(read(pages))
-    assert [line for line in found if line.startswith("Total")] == [
+    printed = lines(read(pages))
+    assert [line for line in printed if line.startswith("Total")] == [
         f"Total {sum_} EUR" for sum_ in (45, 45, 450, 12, 99, 7)
     ]
-    assert [line for line in found if line.startswith("Invoice")] == ["Invoice 1 of 6"]
+    assert [line for line in printed if line.startswith("Invoice")] == ["Invoice 1 of 6"]
 
 
 def test_a_table_of_headers_only_is_not_lost() -> None:
@@ -301,12 +301,12 @@ def test_a_table_that_goes_on_keeps_its_names_and_another_has_its_own() -> None:
     fourth = [table_row(780, "Branch", "Staff", "Since")]
     fourth += [table_row(760 - 20 * n, f"Turku {n}", f"{5 + n}", f"{1990 + n}") for n in range(4)]
     pages = [[piece for line in page for piece in line] for page in (first, second, third, fourth)]
-    found = lines(read(pages))
-    assert "School: Oak 0; Pupils: 101; Fee: 11 EUR." in found
-    assert "School: Elm 0; Pupils: 201; Fee: 31 EUR." in found
-    assert "School: Ash 3; Pupils: 304; Fee: 44 EUR." in found
-    assert "Branch: Turku 0; Staff: 5; Since: 1990." in found
-    assert len(found) == 16
+    printed = lines(read(pages))
+    assert "School: Oak 0; Pupils: 101; Fee: 11 EUR." in printed
+    assert "School: Elm 0; Pupils: 201; Fee: 31 EUR." in printed
+    assert "School: Ash 3; Pupils: 304; Fee: 44 EUR." in printed
+    assert "Branch: Turku 0; Staff: 5; Since: 1990." in printed
+    assert len(printed) == 16
 
 
 def test_the_values_of_a_form_are_read_at_their_labels() -> None:

@@ -123,7 +123,7 @@ def test_the_entries_that_expire_first_make_room(tmp_path: Path) -> None:
     cache = VectorCache(tmp_path, most_bytes=1 << 20)
     for number in range(20):
         cache.put({f"{number:02d}/{part}": bytes(20_000) for part in range(5)})
-    kept = cache.get([f"{number:02d}/{part}" for number in range(20) for part in range(5)])
-    assert 20 < len(kept) < 60
-    assert {f"19/{part}" for part in range(5)} <= kept.keys()
+    entries = cache.get([f"{number:02d}/{part}" for number in range(20) for part in range(5)])
+    assert 20 < len(entries) < 60
+    assert {f"19/{part}" for part in range(5)} <= entries.keys()
     assert (tmp_path / "vectors.sqlite").stat().st_size < 2 << 20
