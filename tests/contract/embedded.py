@@ -32,8 +32,8 @@ class EmbeddedGraph(SqliteGraph):
         if not name.startswith("put_") and name != "delete":
             return side
 
-        def changed(*given: Any, **more: Any) -> Any:
-            done = side(*given, **more)
+        def changed(*arguments: Any, **options: Any) -> Any:
+            done = side(*arguments, **options)
             self.writer.close_load()
             return done
 

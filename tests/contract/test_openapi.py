@@ -89,12 +89,12 @@ def test_the_published_document_is_the_generated_one() -> None:
 def named(node: Any) -> list[tuple[str, Any]]:
     """Give every property and parameter of a document, at any depth."""
     if isinstance(node, list):
-        return [found for item in node for found in named(item)]
+        return [field for item in node for field in named(item)]
     if not isinstance(node, dict):
         return []
     fields = [*node.get("properties", {}).items()] if "type" in node else []
-    own = [(item["name"], item) for item in node.get("parameters", ())]
-    return [*fields, *own, *(found for item in node.values() for found in named(item))]
+    parameters = [(item["name"], item) for item in node.get("parameters", ())]
+    return [*fields, *parameters, *(field for item in node.values() for field in named(item))]
 
 
 def test_every_field_says_what_it_is() -> None:
@@ -173,10 +173,10 @@ def schema(app):
 )
 def test_any_request_the_contract_allows_is_answered_by_it(schema, path, method) -> None:
     operation = schema[path][method]
-    one = path in ("/v1/health", "/openapi.json", "/v1/namespaces")
+    is_single = path in ("/v1/health", "/openapi.json", "/v1/namespaces")
 
     @given(case=operation.as_strategy())
-    @settings(UNHURRIED, max_examples=1 if one else 8)
+    @settings(UNHURRIED, max_examples=1 if is_single else 8)
     def holds(case: schemathesis.Case) -> None:
         case.validate_response(case.call(), checks=CHECKS)
 
@@ -283,8 +283,8 @@ def refusal(steps: dict[str, Handler], route: str, body: bytes) -> dict[str, Any
 
 @given(malformed())
 @settings(UNHURRIED, max_examples=200)
-def test_malformed_requests_are_told_all_their_errors(steps, made) -> None:
-    route, body, paths = made
+def test_malformed_requests_are_told_all_their_errors(steps, request_case) -> None:
+    route, body, paths = request_case
     problem = refusal(steps, route, body)
     assert {error["path"] for error in problem["errors"]} >= paths
     assert Problem.model_validate(problem).code == "invalid_request"
@@ -298,8 +298,8 @@ def test_what_is_no_request_at_all_is_refused(steps, route, body) -> None:
 
 @given(malformed())
 @settings(UNHURRIED, max_examples=20)
-def test_malformed_requests_over_http(client, made) -> None:
-    route, body, paths = made
+def test_malformed_requests_over_http(client, request_case) -> None:
+    route, body, paths = request_case
     response = client.post(
         f"/v1/{route}", content=body, headers={"content-type": "application/json"}
     )

@@ -14,7 +14,7 @@ import pytest
 from docstokg.contracts.response import RAGResponse
 from docstokg.domain.answer.citations import find_markers
 from docstokg.domain.answer.notices import ABSTENTION
-from tests.builders import body_of, keyed, settings_at, written
+from tests.builders import answer_request, body_of, keyed, settings_at
 from tests.conftest import opened, store_of
 from tests.faults.test_foreign_replies import foreign
 from tests.model_server import ModelServer, serving
@@ -147,7 +147,7 @@ def attacked(hostile_store, server, models, cache_dir, tmp_path_factory):
 def post_question(attacked, query: str, model: str, hint: str | None = None) -> dict[str, Any]:
     client, log = attacked
     log.clear()
-    request = written(query, top_k=10, budget={"max_tokens_gen": 400, "timeout_s": 20})
+    request = answer_request(query, top_k=10, budget={"max_tokens_gen": 400, "timeout_s": 20})
     request["synthesis"] |= {"model": model, "system_prompt": hint}
     body = body_of(client.post("/v1/answer", json=request))
     RAGResponse.model_validate(body)

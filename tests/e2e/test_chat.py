@@ -9,7 +9,7 @@ import openai
 import pytest
 
 from docstokg.contracts.chat import ChatCompletion, ErrorReply, ModelList
-from tests.builders import keyed, tool_call, written
+from tests.builders import answer_request, keyed, tool_call
 from tests.streaming_model import StreamingModel, streaming
 
 pytestmark = pytest.mark.timeout(120)
@@ -25,7 +25,7 @@ def test_a_question_is_answered_and_each_marker_is_an_annotation(client, url) ->
     assert citations
     for cited in citations:
         assert text[cited.start_index : cited.end_index] == f"[{cited.rank}]"
-    same = httpx.post(f"{url}/v1/answer", json=written(QUESTION["content"], 512)).json()
+    same = httpx.post(f"{url}/v1/answer", json=answer_request(QUESTION["content"], 512)).json()
     assert text == same["answer"]
     assert done.docstokg["confidence"] == same["confidence"]
     assert done.docstokg["grounding"] == same["grounding"]
@@ -312,7 +312,7 @@ def test_a_broken_stream_ends_with_an_error(server_for, route: str) -> None:
         assert failed.value.code == "llm_unavailable"
         whole = httpx.post(
             f"{url}/v1/answer",
-            json=written(QUESTION["content"], 300, model="gpt-4o-mini"),
+            json=answer_request(QUESTION["content"], 300, model="gpt-4o-mini"),
             headers={"Accept": "text/event-stream"},
         )
     last = json.loads(whole.text.rpartition("data: ")[2])

@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 from docstokg.errors import Misconfigured
 from docstokg.settings import Settings
 from docstokg_local.server.serving import application
-from tests.builders import keyed, refusal, settings_at, written
+from tests.builders import answer_request, keyed, refusal, settings_at
 
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 
@@ -69,7 +69,7 @@ EVENTS = {"accept": "text/event-stream"}
 CALLS = [
     ("GET", "/v1/models", None, {}),
     ("POST", "/v1/search", {"query": "What are seizures?"}, {}),
-    ("POST", "/v1/answer", written("What are seizures?"), EVENTS),
+    ("POST", "/v1/answer", answer_request("What are seizures?"), EVENTS),
     ("POST", "/v1/chat/completions", {"model": "none"}, {}),
     ("POST", "/mcp", PING, {}),
     ("GET", "/v1/nowhere", None, {}),

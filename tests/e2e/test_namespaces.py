@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from docstokg.domain.identity import chunk_uuid
-from tests.builders import body_of, keyed, settings_at, tool_call, written
+from tests.builders import answer_request, body_of, keyed, settings_at, tool_call
 from tests.conftest import load_folder, opened, write_corpus
 from tests.embedded_store import PLAIN
 
@@ -98,7 +98,7 @@ def tool(name: str, **arguments: Any) -> Probe:
 
 
 def probes(question: str) -> list[Probe]:
-    answered = written(question, 100)
+    answered = answer_request(question, 100)
     message = {"role": "user", "content": question}
     seeds = [f"ent:{0:016x}", "doc:acme-7-doc-0", "doc:birch-3-doc-1"]
     return [

@@ -13,7 +13,7 @@ import pytest
 
 from docstokg.contracts.streaming import AnswerRepair, AnswerSentence
 from docstokg.domain.answer import notices
-from tests.builders import eventually, tool_call, written
+from tests.builders import answer_request, eventually, tool_call
 from tests.streaming_model import StreamingModel, streaming
 
 pytestmark = [
@@ -24,7 +24,7 @@ pytestmark = [
 TINY = "gateway/tiny"
 QUESTION = {"role": "user", "content": "What are seizures?"}
 BUDGET = {"max_tokens_gen": 512, "timeout_s": 20}
-ASKED = written(QUESTION["content"], model=TINY, budget=BUDGET)
+ASKED = answer_request(QUESTION["content"], model=TINY, budget=BUDGET)
 THREE = (
     "A seizure is an event of abnormal excessive neuronal activity in the brain [1]. "
     "It may be short [1]. Bananas are 93 times blue [2]."

@@ -12,7 +12,7 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from tests.builders import eventually, ran, written
+from tests.builders import answer_request, eventually, ran
 from tests.loopback import Loopback
 from tests.streaming_model import StreamingModel, streaming
 
@@ -22,7 +22,7 @@ QUESTION = "What are seizures?"
 ANSWER = "A seizure is an event of abnormal excessive neuronal activity in the brain [1]."
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 SENT = {"traceparent": f"00-{TRACE}-{PARENT}-01"}
-ASKED = written(QUESTION, model=TINY, budget={"max_tokens_gen": 512, "timeout_s": 20})
+ASKED = answer_request(QUESTION, model=TINY, budget={"max_tokens_gen": 512, "timeout_s": 20})
 GZIP = b"\x1f\x8b"
 STEPS = {"validate", "retrieve", "expand", "ground", "synthesize", "respond"}
 

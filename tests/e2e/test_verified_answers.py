@@ -12,7 +12,7 @@ import pytest
 
 from docstokg.contracts.response import RAGResponse
 from docstokg.contracts.streaming import AnswerVerdicts
-from tests.builders import body_of, written
+from tests.builders import answer_request, body_of
 from tests.e2e.test_streaming import TINY, events
 from tests.streaming_model import StreamingModel, streaming
 from tests.verifier_server import VerifierServer, serving
@@ -25,7 +25,7 @@ QUOTED = "A seizure may follow a high fever in young children [1]."
 RIGHT = "In the brain seizures are sudden electrical events [1]."
 WRONG = "In the heart seizures are sudden electrical events [1]."
 BUDGET = {"max_tokens_gen": 512, "timeout_s": 12}
-ASKED = written("What are seizures?", model=TINY, budget=BUDGET)
+ASKED = answer_request("What are seizures?", model=TINY, budget=BUDGET)
 CLIENTS, LATE_S = 128, 0.3
 
 

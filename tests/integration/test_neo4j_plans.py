@@ -201,8 +201,8 @@ def test_after_warming_up_a_question_keeps_the_usual_limit(graph: Neo4jGraph) ->
         assert {verdict.template for verdict in fresh.warm(Deadline.after(120))} == {
             t.name for t in cypher.READS
         }
-        asked = SliceRequest(alias_keys=("hp 0003", "hp 0004"), chunk_uuids=("u",) * 20)
-        assert fresh.slice(asked, Scope(namespace="n"), Deadline.after(30.0)).entities, (
+        request = SliceRequest(alias_keys=("hp 0003", "hp 0004"), chunk_uuids=("u",) * 20)
+        assert fresh.slice(request, Scope(namespace="n"), Deadline.after(30.0)).entities, (
             "no Timeout after 1.5 s"
         )
     finally:

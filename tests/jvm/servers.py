@@ -23,7 +23,7 @@ from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg_local.cli.printing import echo
 from tests.jvm.launches import Launch, LaunchSpec, neo4j_launch, opensearch_launch
-from tests.jvm.processes import alive, born, enterable, free_port, gone, port_closes, ready
+from tests.jvm.processes import alive, born, ends_within, enterable, free_port, port_closes, ready
 from tests.jvm.programs import Engine, Report, ServiceError, fetch, fetched, find_java, locked
 
 __all__ = ["Endpoint", "Engine", "ServiceError", "free_port", "start", "status", "stop"]
@@ -121,11 +121,11 @@ def stop(
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGCONT)  # a stopped process cannot end gracefully
         os.kill(pid, signal.SIGKILL if kill else signal.SIGTERM)
-    if not gone(record, STOP_SECONDS):
+    if not ends_within(record, STOP_SECONDS):
         report(f"{engine}: process {pid} did not end in {STOP_SECONDS:.0f} s, killing it")
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-        if not gone(record, STOP_SECONDS):
+        if not ends_within(record, STOP_SECONDS):
             raise ServiceError(f"{engine}: process {pid} does not end")
     return True
 

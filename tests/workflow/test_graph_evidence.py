@@ -16,7 +16,7 @@ from docstokg_functions.mcp.compact import compact_search, graph_facts
 from docstokg_functions.respond import handler as respond
 from docstokg_functions.retrieve import handler as retrieve
 from docstokg_functions.validate import handler as validate
-from tests.builders import refusal, written
+from tests.builders import answer_request, refusal
 from tests.conftest import passage, store_of
 from tests.envelopes import event
 from tests.model_server import serving
@@ -138,7 +138,7 @@ def clinic(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> Path:
 def test_a_synonym_an_id_and_an_abbreviation_find_the_chunk_of_the_preferred_name(
     clinic: Path, client_for: Callable[..., Any], question: str
 ) -> None:
-    answer = client_for(clinic).post("/v1/answer", json=written(question)).json()
+    answer = client_for(clinic).post("/v1/answer", json=answer_request(question)).json()
     first = answer["citations"][0]
     assert first["chunk_id"] == "z"
     assert first["score"] >= 0.3

@@ -34,7 +34,7 @@ def test_a_namespace_is_asked_while_it_moves_to_another_encoder(
     workflow = LocalWorkflow(wiring)
 
     def answers() -> list[list[str]]:
-        bodies = [submit(workflow, {"query": one}, "search").body for one in QUESTIONS]
+        bodies = [submit(workflow, {"query": question}, "search").body for question in QUESTIONS]
         assert not any(body["diagnostics"]["degraded_reasons"] for body in bodies)
         return [[f"{c['doc_id']} {c['score']}" for c in body["citations"]] for body in bodies]
 
@@ -47,17 +47,17 @@ def test_a_namespace_is_asked_while_it_moves_to_another_encoder(
 
     class Killed:
         model, dimension = other.model, other.dimension
-        left = 0
+        remaining = 0
 
         def embed_parts(self, texts: Any, parts: Any) -> Any:
             assert answers() == before
-            if self.left == 0:
+            if self.remaining == 0:
                 raise Unavailable("killed")
-            self.left -= 1
+            self.remaining -= 1
             return other.embed_parts(texts, parts)
 
     dense = Killed()
-    for dense.left in (0, 1):  # before the first vector, and before they are exchanged
+    for dense.remaining in (0, 1):  # before the first vector, and before they are exchanged
         with pytest.raises(Unavailable):
             reembed(stores, "default", dense, NullProgress())
     assert answers() == before

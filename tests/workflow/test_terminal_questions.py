@@ -20,8 +20,13 @@ GENEROUS_S = 300
 def shell(tmp_path: Path, cache_dir: Path) -> Shell:
     """Run a command in a process of its own, `typed` on a terminal or without one (None)."""
     store = f"sqlite:///{tmp_path / 'store.sqlite'}"
-    where = {"INDEX_URL": store, "GRAPH_URL": store, "CACHE_DIR": str(cache_dir), "NAMES": "rule"}
-    environment = os.environ | {f"DOCSTOKG_{key}": value for key, value in where.items()}
+    variables = {
+        "INDEX_URL": store,
+        "GRAPH_URL": store,
+        "CACHE_DIR": str(cache_dir),
+        "NAMES": "rule",
+    }
+    environment = os.environ | {f"DOCSTOKG_{key}": value for key, value in variables.items()}
 
     def call(*arguments: object, typed: str | None = None) -> tuple[int, str, str]:
         command = [sys.executable, "-m", "docstokg_local.cli.commands", *map(str, arguments)]
@@ -34,12 +39,12 @@ def shell(tmp_path: Path, cache_dir: Path) -> Shell:
             command, env=environment, stdin=theirs, stdout=subprocess.PIPE, stderr=theirs, text=True
         )
         os.close(theirs)
-        shown = b""
+        screen = b""
         while part := _read(ours):
-            shown += part
+            screen += part
         out, _ = process.communicate(timeout=GENEROUS_S)
         os.close(ours)
-        return process.returncode, out, shown.decode()
+        return process.returncode, out, screen.decode()
 
     return call
 
@@ -69,8 +74,8 @@ def test_a_namespace_goes_after_a_yes_on_a_terminal_and_unasked_elsewhere(
 ) -> None:
     home = folder(tmp_path / "home")
     assert shell("load", home, "--no-embed")[0] == 0
-    code, _, shown = shell("delete", "--namespace", "default", typed="n\n")
-    assert "Remove everything of namespace default? [y/N]" in shown
+    code, _, screen = shell("delete", "--namespace", "default", typed="n\n")
+    assert "Remove everything of namespace default? [y/N]" in screen
     assert (code, documents(shell)) == (1, ["a.md", "b.md", "c.md"])
     code, out, _ = shell("delete", "--namespace", "default", typed="y\n")
     assert (code, out.strip()) == (0, "namespace default: 3 chunks removed")
@@ -93,9 +98,9 @@ def test_many_gone_files_are_asked_for_on_a_terminal_and_listed_elsewhere(
     assert code == 1
     assert "deleted: b.md" in err
     assert "still loaded: 1 document; use --yes to remove them" in err
-    code, _, shown = shell(*sync, typed="n\n")
+    code, _, screen = shell(*sync, typed="n\n")
     assert code == 1
-    assert "Remove 1 document? [y/N]" in shown
+    assert "Remove 1 document? [y/N]" in screen
     assert documents(shell) == ["a.md", "b.md", "c.md"]
     assert shell(*sync, typed="y\n")[0] == 0
     assert documents(shell) == ["a.md", "c.md"]

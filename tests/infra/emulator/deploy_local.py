@@ -32,7 +32,7 @@ from infra.package import BUILD, unbuilt
 from infra.rollout import rollout
 from infra.settings import Environment, Index, environment
 from infra.specs import STAGES
-from tests.builders import written
+from tests.builders import answer_request
 from tests.envelopes import event as event_of
 from tests.infra.cloud import AGENT_PORT
 from tests.infra.emulator.account import ACCOUNT, REGION, Account, run_live
@@ -79,7 +79,7 @@ def corpus(count: int = 50) -> dict[str, tuple[str, str, str]]:
 
 def question_of(text: str, timeout_s: float = 25) -> dict[str, Any]:
     """The body of a question that is answered without a language model."""
-    return written(text, budget={"max_tokens_gen": 256, "timeout_s": timeout_s})
+    return answer_request(text, budget={"max_tokens_gen": 256, "timeout_s": timeout_s})
 
 
 class Run:
