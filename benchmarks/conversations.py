@@ -51,7 +51,7 @@ def main() -> None:
 
 def report(half: str, conversations: list[dict[str, Any]], workflow: LocalWorkflow) -> None:
     """Ask one half; print its figures and follow-ups with a lower recall than the full question."""
-    found: dict[str, list[float]] = {"with history": [], "alone": [], "whole question": []}
+    recalls: dict[str, list[float]] = {"with history": [], "alone": [], "whole question": []}
     unchanged = turns = 0
     for conversation in conversations:
         history: Turns = []
@@ -63,7 +63,7 @@ def report(half: str, conversations: list[dict[str, Any]], workflow: LocalWorkfl
                     search(workflow, turn["question"], [])[1],
                     search(workflow, turn["whole"], [])[1],
                 )
-                for values, documents in zip(found.values(), hits, strict=True):
+                for values, documents in zip(recalls.values(), hits, strict=True):
                     values.append(float(turn["gold"] in documents))
                 if turn["gold"] not in with_history:
                     print(f"  missed {conversation['id']}: {used}")
@@ -75,10 +75,10 @@ def report(half: str, conversations: list[dict[str, Any]], workflow: LocalWorkfl
             unchanged += used == question
             if used != question:
                 print(f"  changed {conversation['id']}: {used}")
-    for name, values in found.items():
-        print(f"{half}: {name} recall@{CUT} {shown(values)} of {len(values)}")
-    pairs = zip(found["with history"], found["whole question"], strict=True)
-    print(f"{half}: with history - whole question {shown([a - b for a, b in pairs])}")
+    for name, values in recalls.items():
+        print(f"{half}: {name} recall@{CUT} {interval(values)} of {len(values)}")
+    pairs = zip(recalls["with history"], recalls["whole question"], strict=True)
+    print(f"{half}: with history - whole question {interval([a - b for a, b in pairs])}")
     print(f"{half}: {unchanged} of {turns} turns that change the subject asked as sent", flush=True)
 
 
@@ -91,7 +91,7 @@ def search(workflow: LocalWorkflow, question: str, history: Turns) -> tuple[str,
     return outcome.body["query_used"], list(documents)[:CUT]
 
 
-def shown(values: list[float]) -> str:
+def interval(values: list[float]) -> str:
     """Return the mean with its standard error as text."""
     return f"{fmean(values):.3f} ± {stdev(values) / len(values) ** 0.5:.3f}"
 

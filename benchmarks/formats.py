@@ -55,7 +55,7 @@ def count(folder: Path, rejects: Path, wiring: Wiring, namespace: str) -> None:
     kinds: dict[str, Counter[str]] = {}
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         name = path.relative_to(folder).as_posix()
-        loaded = any(one == name or one.startswith(f"{name}/") for one in documents)
+        loaded = any(doc_id == name or doc_id.startswith(f"{name}/") for doc_id in documents)
         became = "loaded" if loaded else "rejected" if str(path) in refused else "silent"
         kinds.setdefault(path.suffix.lower() or "none", Counter())[became] += 1
         if became != "loaded":
