@@ -53,9 +53,8 @@ def main() -> None:
                 continue
             verdicts[sentence["verdict"]] += 1
             if sentence["verdict"] != "supported":
-                print(
-                    f"{sentence['verdict']} {sentence['reasons']}: {answer[sentence['start'] : sentence['end']]!r}"
-                )
+                text = answer[sentence["start"] : sentence["end"]]
+                print(f"{sentence['verdict']} {sentence['reasons']}: {text!r}")
     counts = ", ".join(f"{count} {kind}" for kind, count in verdicts.most_common())
     print(
         f"{len(questions)} questions, {answers} answers, {grounded} grounded; sentences: {counts}"
