@@ -225,7 +225,7 @@ def test_a_name_in_the_question_brings_its_chunks_and_neighbours(store: Store) -
     assert edges["HP:0001250", "is_a", "HP:0000118"].evidence_uuid is None
 
 
-def test_an_opened_chunk_gives_what_it_mentions_and_what_is_about_that(store: Store) -> None:
+def test_opened_chunks_bring_their_entities_and_chunks_about_them(store: Store) -> None:
     part = slice_of(store, chunk_uuids=(number("d"),))
     assert (chunk_ids(part), entity_ids(part)) == ({"d"}, {BRIDGE})
     store.writer.put_mentions(
@@ -309,7 +309,7 @@ def test_an_entity_that_one_chunk_alone_mentions_leads_nowhere(empty: Store) -> 
     }
 
 
-def test_edges_to_what_was_fetched_before_come_with_a_further_hop(store: Store) -> None:
+def test_a_further_hop_includes_edges_to_fetched_entities(store: Store) -> None:
     first = slice_of(store, entity_ids=("MONDO:1",))
     assert "HP:0001250" in entity_ids(first)
     further = slice_of(store, entity_ids=("HP:0001250",), known_ids=tuple(entity_ids(first)))
@@ -427,7 +427,7 @@ def test_filter_and_documents_bound_the_chunks_but_not_the_counts(store: Store) 
     )
 
 
-def test_types_and_relations_bound_what_is_added_but_not_what_is_named(store: Store) -> None:
+def test_types_and_relations_bound_additions_only(store: Store) -> None:
     kinds = slice_of(store, entity_ids=("MONDO:1",), entity_types=("hp",))
     assert entity_ids(kinds) == {"MONDO:1", "HP:0001250"}
     assert entity_ids(slice_of(store, entity_ids=("MONDO:1",), entity_types=("PHENOTYPE",))) == {
@@ -475,7 +475,7 @@ def test_info_counts_after_a_load(store: Store) -> None:
     assert info.namespaces == ("default", "other")
 
 
-def test_the_linker_finds_what_the_alias_index_finds(store: Store) -> None:
+def test_linker_and_alias_index_find_the_same(store: Store) -> None:
     linker = Linker(store.writer.aliases(SPACE))
     for text in ("old fits", "Crohn’s diseases and HP:0001250", "the Secret Gene of MONDO:99"):
         by_linker = {i for match in linker.find(text) for i in match.entity_ids}

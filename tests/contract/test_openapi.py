@@ -97,7 +97,7 @@ def named(node: Any) -> list[tuple[str, Any]]:
     return [*fields, *parameters, *(field for item in node.values() for field in named(item))]
 
 
-def test_every_field_says_what_it_is() -> None:
+def test_every_field_has_a_description() -> None:
     fields = named(json.loads(PUBLISHED.read_text("utf-8")))
     assert len(fields) > 440
     assert not [name for name, field in fields if not field.get("description")]
@@ -107,7 +107,7 @@ def test_the_served_document_is_the_published_one(client) -> None:
     assert client.get("/openapi.json").json() == json.loads(PUBLISHED.read_text("utf-8"))
 
 
-def test_what_is_served_is_what_is_published(app) -> None:
+def test_the_served_contract_is_the_published_file(app) -> None:
     published = {
         (path, method.upper())
         for path, item in openapi.document()["paths"].items()
@@ -292,7 +292,7 @@ def test_malformed_requests_are_told_all_their_errors(steps, request_case) -> No
 
 @given(st.sampled_from(["answer", "search", "check"]), NO_REQUEST)
 @settings(UNHURRIED, max_examples=60)
-def test_what_is_no_request_at_all_is_refused(steps, route, body) -> None:
+def test_bodies_that_are_not_requests_are_refused(steps, route, body) -> None:
     assert refusal(steps, route, body)["errors"]
 
 

@@ -168,7 +168,7 @@ def seizure(name: str, **fields: Any) -> ChunkRecord:
     )
 
 
-def test_every_channel_finds_what_it_is_made_for(store: Store) -> None:
+def test_every_channel_finds_its_kind_of_match(store: Store) -> None:
     fill(
         store,
         chunk("a", "Epileptic seizures in children.", sparse={"fit": 1.5}, vector=axis(1)),

@@ -35,7 +35,7 @@ def test_a_question_is_answered_and_each_marker_is_an_annotation(client, url) ->
     ChatCompletion.model_validate_json(done.model_dump_json(exclude_unset=True))
 
 
-def test_a_stream_ends_in_what_the_whole_completion_says(client, url) -> None:
+def test_a_chat_stream_equals_the_whole_completion(client, url) -> None:
     request = {"model": "extractive", "messages": [QUESTION]}
     whole = client.chat.completions.create(**request)
     usage = {"stream_options": {"include_usage": True}}
@@ -196,7 +196,7 @@ def test_an_answer_ends_before_a_stop(client, stream) -> None:
     assert text == whole[: whole.index(stop)]
 
 
-def test_what_is_not_read_is_said(url) -> None:
+def test_ignored_fields_are_named_in_warnings(url) -> None:
     image = {"type": "image_url", "image_url": {"url": "data:,"}}
     parts = [{"type": "text", "text": QUESTION["content"]}, image]
     system = {"role": "system", "content": "x" * 3000}
@@ -231,7 +231,7 @@ def test_what_is_not_read_is_said(url) -> None:
         ({"response_format": schema(5)}, None, None),
     ],
 )
-def test_what_is_wrong_is_said_in_their_form(url, change, param, code) -> None:
+def test_errors_have_the_form_of_their_api(url, change, param, code) -> None:
     request = {"model": "extractive", "messages": [QUESTION], **change}
     refused = httpx.post(f"{url}/v1/chat/completions", json=request)
     assert refused.status_code == 400
@@ -251,7 +251,7 @@ def test_a_message_too_short_for_a_question_is_answered(url, greeting: str) -> N
     assert done.json()["choices"][0]["message"]["content"]
 
 
-def test_what_no_route_takes_is_in_their_form_too(url) -> None:
+def test_unknown_routes_answer_in_their_form(url) -> None:
     path = f"{url}/v1/chat/completions"
     assert (
         ErrorReply.model_validate_json(httpx.get(path).content).error.code == "method_not_allowed"

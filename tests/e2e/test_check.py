@@ -107,7 +107,7 @@ def test_a_draft_has_one_kind_of_source_and_a_limit(client) -> None:
     assert check(client, 413, text="x y", sources=[{"text": "word " * 120_000}])
 
 
-def test_what_cannot_be_read_is_named(client) -> None:
+def test_unreadable_sources_are_named(client) -> None:
     text = "Seizures are electrical events [1]."
     body = check(client, text=text, citations=[{"rank": 1, "uuid": "nobody"}])
     assert body["diagnostics"]["missing"] == ["nobody"]

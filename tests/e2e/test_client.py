@@ -130,7 +130,7 @@ def whole(server_for) -> bytes:
     return Client(server_for()).search("What are seizures?").model_dump_json().encode()
 
 
-def test_what_was_never_begun_is_tried_again(peer, server_for) -> None:
+def test_requests_that_never_began_are_retried(peer, server_for) -> None:
     soon = {"retry-after": "0.1"}
     good = whole(server_for)
     later = good[:-1] + b', "a_later_field": {"x": 1}}'

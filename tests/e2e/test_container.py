@@ -43,7 +43,7 @@ def test_no_secret_can_get_into_a_layer() -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_the_script_installs_all_of_it_from_what_is_copied(tmp_path: Path) -> None:
+def test_the_script_installs_from_the_copied_files(tmp_path: Path) -> None:
     """In an empty folder that holds what the COPY lines bring, and nothing else."""
     source, target = tmp_path / "src", tmp_path / "opt"
     for *paths, to in (line for line in lines("COPY") if line[0][0] != "-"):

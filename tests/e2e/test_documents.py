@@ -135,7 +135,7 @@ def loaded(callers):
     return accepted.json(), loader.done(accepted)
 
 
-def test_what_was_sent_is_listed_found_and_cited(callers, loaded) -> None:
+def test_sent_documents_are_listed_found_and_cited(callers, loaded) -> None:
     accepted, _ = loaded
     listed = callers["loader"].listed()
     assert {doc_id: document["title"] for doc_id, document in listed.items()} == {
@@ -153,7 +153,7 @@ def test_what_was_sent_is_listed_found_and_cited(callers, loaded) -> None:
     assert {citation["doc_id"] for citation in answer["citations"]} == {"care/pumps.md"}
 
 
-def test_lists_show_what_the_caller_may_read(callers, loaded) -> None:
+def test_lists_show_readable_documents_only(callers, loaded) -> None:
     assert set(callers["outsider"].listed()) == {"care/pumps.md", "valves"}
     spaces = callers["outsider"].client.get("/v1/namespaces").json()["namespaces"]
     assert [(space["namespace"], space["documents"]) for space in spaces] == [("plant", 2)]

@@ -142,7 +142,7 @@ def test_with_keys_any_name_is_answered_and_a_bearer_is_a_key(served, tmp_path: 
     assert refused.headers["www-authenticate"] == "Bearer"
 
 
-def test_what_is_over_a_kilobyte_is_compressed_where_it_may_be(served) -> None:
+def test_replies_over_a_kilobyte_are_compressed_if_accepted(served) -> None:
     client = served("localhost")
     packed = {"accept-encoding": "gzip"}
     request = {"json": {"query": "What are seizures?"}, "headers": packed}

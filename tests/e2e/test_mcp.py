@@ -395,7 +395,7 @@ async def test_a_key_is_needed_where_keys_are(server_for, tmp_path) -> None:
         assert (await http.post(url, json={})).status_code == 401
 
 
-async def test_what_is_no_message_of_the_protocol(url) -> None:
+async def test_invalid_protocol_messages_are_refused(url) -> None:
     async with httpx2.AsyncClient() as http:
 
         async def post(content: bytes, status: int, **headers) -> dict:

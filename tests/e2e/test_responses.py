@@ -21,7 +21,7 @@ LAST = (
 )  # fmt: skip
 
 
-def test_a_response_says_what_a_chat_says(client, url) -> None:
+def test_a_response_equals_the_chat_completion(client, url) -> None:
     message = {"role": "user", "content": QUESTION}
     chat = client.chat.completions.create(model="extractive", messages=[message])
     response = client.responses.create(**ASKED)

@@ -244,7 +244,7 @@ def test_a_taken_port_is_said_and_nothing_listens(server, small_store, cache_dir
     assert "listening" not in done.stderr.replace("cannot listen", "")
 
 
-def test_what_was_begun_is_finished(small_store, cache_dir) -> None:
+def test_begun_requests_are_finished(small_store, cache_dir) -> None:
     serving = Serving(small_store, cache_dir)
     httpx.post(f"{serving.url}/v1/search", json=ASK, timeout=30)
 

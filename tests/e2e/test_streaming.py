@@ -96,7 +96,7 @@ def test_citations_come_first_then_checked_sentences_then_the_whole_response(url
         assert response["answer"][sentence.start :].startswith(sentence.text)
 
 
-def test_a_stream_says_what_the_whole_answer_says(url) -> None:
+def test_a_stream_equals_the_whole_answer(url) -> None:
     whole = httpx.post(f"{url}/v1/answer", json=ASKED, timeout=60).json()
     response = events(url)[-1][1]
     for field in ("answer", "grounding", "confidence", "warnings", "results_count"):
@@ -150,7 +150,7 @@ def test_a_search_alone_ends_after_its_citations(url) -> None:
     assert [name for name, _ in stream] == ["citations", "response"]
 
 
-def test_what_cannot_be_asked_is_a_problem_as_ever(url) -> None:
+def test_an_invalid_question_is_a_problem_reply(url) -> None:
     reply = httpx.post(
         f"{url}/v1/answer", json={"query": "?"}, headers={"Accept": "text/event-stream"}
     )

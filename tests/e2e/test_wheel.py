@@ -217,7 +217,7 @@ def test_the_models_are_fetched_alone_and_the_demo_answers(shell: Run) -> None:
     assert_demo_answers(shell)
 
 
-def test_a_bare_install_names_what_the_command_line_needs(wheel: Path, tmp_path: Path) -> None:
+def test_a_bare_install_names_the_missing_extra(wheel: Path, tmp_path: Path) -> None:
     """The client and the functions need no command line; who calls it anyway is told."""
     code = (
         "import sys\nsys.modules['typer'] = None\n"

@@ -61,7 +61,7 @@ def quoting(text: str, suffix: str = ""):
         (None, ["nothing_left"], 0),
     ],
 )
-def test_what_a_model_got_wrong_is_logged_and_counted(
+def test_model_mistakes_are_logged_and_counted(
     small_store, client_for, server, answer: str | None, causes: list[str], orphans: int
 ) -> None:
     """Orphans, too few markers, and an answer of markers alone; what is fine counts nothing."""

@@ -176,9 +176,7 @@ def test_nothing_is_sent_or_loaded_unless_its_owner_agrees(server: ModelServer, 
     assert not store.path.exists()
 
 
-def test_what_was_read_is_not_sent_again_and_is_kept_from_other_eyes(
-    server: ModelServer, tmp_path: Path
-):
+def test_extracted_passages_are_not_resent_and_stay_private(server: ModelServer, tmp_path: Path):
     store = Store(tmp_path, server)
     store.load()
     before = digest(store.path)
@@ -288,7 +286,7 @@ def test_a_killed_load_goes_on_where_it_was(server: ModelServer, tmp_path: Path)
     assert digest(store.path) == digest(clean.path)
 
 
-def test_the_command_asks_first_and_says_what_it_would_send(server: ModelServer, tmp_path: Path):
+def test_the_command_describes_the_data_before_sending(server: ModelServer, tmp_path: Path):
     store = Store(tmp_path, server)
     arguments = [word for word in command(store) if word != "--yes"]
     done = ran(*arguments, env=environment(store), input="")

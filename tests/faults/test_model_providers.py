@@ -212,7 +212,7 @@ def test_every_listed_model_has_context_and_price(model: str) -> None:
     assert price is not None and 0 < price[0] < price[1]
 
 
-def test_unknown_models_are_what_the_operator_says(server: Providers) -> None:
+def test_model_facts_come_from_the_configured_table(server: Providers) -> None:
     table = ("qwen2.5:1.5b=4096", "bedrock/mine=32768/0.5/1.5")
     wiring = Wiring(Settings(model_table=table, **configured(server)))
     assert wiring.language_model().context_tokens("qwen2.5:1.5b") == 4096

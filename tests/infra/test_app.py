@@ -56,7 +56,7 @@ def test_filled_in_settings_have_nothing_against_them() -> None:
         ({"region": "us-east-1"}, "s3_prefix_list pl-6ea54007 is of eu-central-1"),
     ],
 )
-def test_what_is_left_to_fill_in_is_named(changed: dict[str, object], reason: str) -> None:
+def test_missing_settings_are_named(changed: dict[str, object], reason: str) -> None:
     assert any(reason in obstacle for obstacle in obstacles(replace(FILLED_IN, **changed)))  # type: ignore[arg-type]
 
 

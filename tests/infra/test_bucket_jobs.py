@@ -113,7 +113,7 @@ def posted(*ids: str, **fields: Any) -> dict[str, Any]:
     }
 
 
-def test_what_was_sent_is_in_the_bucket_and_its_run_begins(deployment: Deployment) -> None:
+def test_sent_documents_reach_the_bucket_and_start_a_run(deployment: Deployment) -> None:
     body = posted("a/b.md")
     body["documents"].append(
         {
@@ -181,7 +181,7 @@ def test_what_was_sent_is_in_the_bucket_and_its_run_begins(deployment: Deploymen
         ("job", {"id": "a:b/../<c>"}, {}, 404),
     ],
 )
-def test_what_is_refused_leaves_nothing_behind(
+def test_refused_requests_leave_nothing_in_the_bucket(
     deployment: Deployment, route: str, body: dict[str, Any], caller: dict[str, Any], status: int
 ) -> None:
     reply = deployment.send(route, body, **caller)
@@ -241,7 +241,7 @@ def test_ten_runs_of_a_namespace_are_enough(deployment: Deployment) -> None:
 
 
 @pytest.mark.parametrize(("definition", "state"), [(PASSES, "done"), (FAILS, "failed")])
-def test_a_run_that_ended_tells_what_it_reported(
+def test_a_finished_run_returns_its_report(
     credentials: None, tmp_path: Path, definition: dict[str, Any], state: str
 ) -> None:
     with mock_aws(config={"stepfunctions": {"execute_state_machine": True}}):

@@ -59,7 +59,7 @@ def test_a_function_ends_before_its_state_so_that_no_try_runs_beside_another() -
 
 @pytest.mark.xdist_group("synth")
 @pytest.mark.timeout(900)
-def test_a_load_takes_at_most_half_of_what_the_account_has_left(template: Template) -> None:
+def test_a_load_uses_at_most_half_of_free_concurrency(template: Template) -> None:
     target = ENVIRONMENTS[template.name]
     machines = template.all("AWS::StepFunctions::StateMachine").items()
     (text,) = (m["DefinitionString"] for name, m in machines if name.startswith("Ingestion"))

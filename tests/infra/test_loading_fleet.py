@@ -217,7 +217,7 @@ def test_each_right_to_objects_is_needed_by_a_call(cloud: LoadingCloud) -> None:
     assert unused == UNUSED
 
 
-def test_no_stage_may_touch_what_another_works_on(cloud: LoadingCloud) -> None:
+def test_no_stage_may_access_objects_of_another(cloud: LoadingCloud) -> None:
     bucket = f"arn:aws:s3:::{cloud.bucket}"
     granted = {grant.name for function in WHOSE for grant in _grants(cloud, function)}
     for function in WHOSE:

@@ -122,7 +122,7 @@ def test_an_address_the_policy_cannot_name_ends_the_synthesis(changed: dict[str,
 
 
 @pytest.mark.parametrize("target", ["aarch64", "host"])
-def test_the_zip_holds_what_is_served_and_little_else(bundles: Path, target: str) -> None:
+def test_the_zip_contains_little_but_served_files(bundles: Path, target: str) -> None:
     folder = bundles / target / "page"
     vendored = [
         path.relative_to(folder).as_posix()

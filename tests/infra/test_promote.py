@@ -16,7 +16,7 @@ OLD, NEW = f"{MACHINE}:1", f"{MACHINE}:2"
 
 
 @given(st.integers(1, 99))
-def test_shares_add_up_and_the_newest_gets_what_was_asked(percent: int) -> None:
+def test_shares_add_up_and_the_newest_has_its_share(percent: int) -> None:
     newest, before = weights([NEW, OLD], percent)
     assert newest == {"stateMachineVersionArn": NEW, "weight": percent}
     assert before == {"stateMachineVersionArn": OLD, "weight": 100 - percent}

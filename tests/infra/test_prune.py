@@ -83,9 +83,7 @@ def describe(states: Any, names: dict[int, str], routed: tuple[int, ...]) -> Non
         )
 
 
-def test_the_last_three_what_traffic_goes_to_and_what_an_alias_names_stay(
-    states: Any, functions: Any
-) -> None:
+def test_recent_routed_and_aliased_versions_stay(states: Any, functions: Any) -> None:
     named = {1: version_of(1), 2: version_of(2), 3: version_of(3), 4: version_of(4)}
     named[5] = version_of(6)
     describe(states, named, routed=(1, 5))

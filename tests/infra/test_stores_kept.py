@@ -48,7 +48,7 @@ def test_no_output_is_an_export_that_locks_the_data_stack(assembly: Path) -> Non
         assert not [name for name, output in outputs.items() if "Export" in output], path.name
 
 
-def test_the_stack_that_runs_is_deployed_after_what_it_reads(assembly: Path) -> None:
+def test_stacks_are_deployed_after_those_they_read(assembly: Path) -> None:
     """A value is read while the reader is deployed, so the order has to be said."""
     manifests = [*assembly.glob("*/manifest.json")]
     assert len(manifests) == 3

@@ -170,7 +170,7 @@ def test_a_refused_request_leaves_a_line_and_a_count(capsys: pytest.CaptureFixtu
     assert sum(series["rag_requests_total", (ENV,)]) == 2
 
 
-def test_the_line_of_an_answer_says_who_asked_what_it_cost_and_who_wrote(
+def test_an_answer_line_has_caller_cost_and_model(
     small_store: Path, client_for: Callable[..., Any]
 ) -> None:
     log: list[str] = []
@@ -207,7 +207,7 @@ def moved_by(client: Any) -> float:
     return float(count)
 
 
-def test_the_impact_of_the_boost_is_what_the_boost_changed(
+def test_boost_impact_is_counted_only_with_boost(
     small_store: Path, client_for: Callable[..., Any]
 ) -> None:
     """Without it nothing is counted, whatever else the graph changes."""

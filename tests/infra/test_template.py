@@ -355,7 +355,7 @@ NO_RESOURCE = {
 }
 
 
-def test_a_role_reaches_only_what_its_function_uses(template: Template) -> None:
+def test_a_role_reaches_only_its_functions_services(template: Template) -> None:
     granted: dict[str, set[str]] = {}
     for name, statement in template.statements():
         if match := re.match(r"Functions([A-Z]\w+?)Role", name):

@@ -85,7 +85,7 @@ def stores() -> Iterator[Kept]:
             connection.close()
 
 
-def test_what_a_snapshot_holds_comes_back(stores: Kept) -> None:
+def test_a_restored_snapshot_is_complete(stores: Kept) -> None:
     writer, reader = stores.writer, stores.reader
     writer.open_load("run", None, None, None)
     writer.put([(chunk(1), "one"), (chunk(2), "two")])
@@ -138,7 +138,7 @@ def kill_job(endpoint: Endpoint, *job: str, after_s: float = 0.0, **variables: s
     assert begun.returncode == -signal.SIGKILL
 
 
-def test_a_restore_deletes_again_what_was_deleted_since(stores: Kept) -> None:
+def test_a_restore_repeats_later_deletions(stores: Kept) -> None:
     """And a drill, killed half way and run again, is equal to what is in use."""
     writer, reader = stores.writer, stores.reader
     writer.open_load("run", None, None, None)

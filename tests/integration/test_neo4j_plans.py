@@ -143,7 +143,7 @@ def test_no_count_of_entities_leads_to_a_scan() -> None:
             writer.close()
 
 
-def test_the_committed_list_is_what_was_explained() -> None:
+def test_the_committed_list_equals_the_explained_plans() -> None:
     assert set(admitted().values()) == committed_digests(), (
         "a query text changed: run python -m tests.integration.admit_plans"
     )

@@ -83,7 +83,7 @@ async def test_work_behind_a_large_unit_is_refused() -> None:
     assert await asyncio.gather(*running) == ["0", "1"]
 
 
-async def test_what_cannot_be_answered_in_time_is_refused_before_anything_is_begun() -> None:
+async def test_requests_without_enough_time_are_refused_unbegun() -> None:
     admission = Held(mean_s=1.0)
     tasks = [admission.submit(str(n), timeout_s=9.0) for n in range(6)]
     refused = await refusals(tasks)

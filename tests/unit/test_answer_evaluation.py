@@ -39,7 +39,7 @@ def test_short_answers_are_said_as_they_stand_long_ones_by_half() -> None:
     assert not is_right("one two", "one two three four five six")
 
 
-def test_a_response_is_judged_by_what_it_cites() -> None:
+def test_a_response_is_judged_by_its_citations() -> None:
     reference = WrittenAnswer(id="q", question="why?", answer="red cat", evidence=("red cat sits",))
     citations = [
         {"rank": 1, "cited": True, "snippet": "a red cat sits", "score": 0.8},

@@ -118,7 +118,7 @@ def test_a_wrong_password_is_not_tried_every_second(monkeypatch: pytest.MonkeyPa
     guard.close()
 
 
-def test_what_one_process_learns_the_others_know() -> None:
+def test_an_open_circuit_is_shared_between_processes() -> None:
     others = Others()
     local = Breaker("graph", circuit=Circuit(failures=1), shared=others)
     remote = Breaker("graph", shared=others)
@@ -137,7 +137,7 @@ def test_a_call_that_does_not_end_is_left_behind() -> None:
     assert within(lambda: 3, Deadline.after(1.0), "it") == 3
 
 
-def test_what_a_call_raises_is_raised_even_when_it_is_a_timeout_of_its_own() -> None:
+def test_errors_of_a_call_pass_through() -> None:
     with pytest.raises(TimeoutError, match="between two bytes"):
         within(raising(TimeoutError("between two bytes")), Deadline.after(5.0), "it")
     with pytest.raises(KeyError):

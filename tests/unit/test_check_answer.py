@@ -174,7 +174,7 @@ def test_abstention(answer: str) -> None:
     assert (result.confidence, result.grounding, result.warnings) == (0.0, None, ())
 
 
-def test_a_free_sentence_is_unverified_and_shows_what_no_source_contains() -> None:
+def test_a_free_sentence_is_unverified_with_its_unsupported_words() -> None:
     result = check("Seizures are sudden electrical events in the brain of Hippocrates [1].")
     (sentence,) = result.grounding.sentences
     assert (sentence.verdict, sentence.decided_by) == ("unverified", None)

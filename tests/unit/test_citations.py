@@ -110,7 +110,7 @@ def test_malformed_markers_go_and_are_listed(text: str) -> None:
     assert checked.invalid == (text,)
 
 
-def test_what_is_left_cannot_join_into_a_forged_marker() -> None:
+def test_remaining_text_cannot_form_a_marker() -> None:
     assert check_markers("[[9]1]", {2}).text == ""
     deep = "[" * 50 + "9" + "]9" * 49 + "]"
     checked = check_markers(deep, {1})

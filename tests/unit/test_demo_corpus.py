@@ -69,7 +69,7 @@ def rows(folder: Path, name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / name).read_text().splitlines()]
 
 
-def test_what_is_denied_excluded_or_no_phenotype_is_left_out(data: Path):
+def test_denied_and_excluded_annotations_are_omitted(data: Path):
     ontology = read_ontology(data)
     assert ontology.having[CENTRE] == {"OMIM:1", "OMIM:2"}
     assert "HP:0002373" not in ontology.having

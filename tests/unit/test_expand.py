@@ -116,7 +116,7 @@ def names(expansion: Expansion) -> list[str]:
     return [letters[item.uuid] for item in expansion.ranking]
 
 
-def test_what_the_question_names_is_added_with_evidence(clinic: EmbeddedGraph) -> None:
+def test_named_entities_are_added_with_evidence(clinic: EmbeddedGraph) -> None:
     expansion = run(clinic, "What causes seizures?", retrieved("d", "x"))
     by_name = dict(zip(names(expansion), expansion.ranking, strict=True))
     assert set(by_name) == {"a", "d", "x"}
@@ -198,9 +198,7 @@ def test_a_name_that_heads_nothing_leaves_retrieval_s_order() -> None:
 
 
 @pytest.mark.parametrize(("about", "first"), [("ab", "a"), ("b", "b")])
-def test_chunks_about_what_is_named_keep_the_order_they_were_searched_in(
-    about: str, first: str
-) -> None:
+def test_chunks_about_named_entities_keep_search_order(about: str, first: str) -> None:
     """Two documents on one disease: what the second mentions besides is no reason to prefer it."""
     graph = EmbeddedGraph()
     graph.put_chunks([chunk(name, f"d{name}") for name in "abcd"])
@@ -318,7 +316,7 @@ def crowded() -> EmbeddedGraph:
     return graph
 
 
-def test_limit_bounds_what_is_added_even_to_nothing(clinic: EmbeddedGraph) -> None:
+def test_the_limit_bounds_additions_down_to_zero(clinic: EmbeddedGraph) -> None:
     assert len(run(clinic, "seizures bridge", retrieved("d"), limit=1).ranking) == 2
     none = run(clinic, "seizures", retrieved("a"), limit=0)
     assert names(none) == ["a"]

@@ -51,7 +51,7 @@ def test_a_name_broken_over_lines_is_found_and_half_a_word_is_not():
         ("Marie Curie", "shape"),
     ],
 )
-def test_what_is_no_triple_of_the_passage_is_refused_alone(bad: Any, why: str):
+def test_only_the_invalid_triple_is_refused(bad: Any, why: str):
     reading = read(reply(bad, row("Marie Curie", "born in", "Warsaw")), TEXT)
     assert reading.refused == (why,)
     assert [triple.object for triple in reading.triples] == ["Warsaw"]

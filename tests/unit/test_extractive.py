@@ -74,7 +74,7 @@ def test_a_sentence_that_leans_on_the_one_before_comes_with_it() -> None:
     )
 
 
-def test_a_heading_brings_its_words_to_what_stands_below_it() -> None:
+def test_a_heading_adds_its_words_to_its_text() -> None:
     text = (
         "## Cleaning\n\nUse caustic at 85 degrees.\n\n## Running dry\n\nUse it for ninety seconds."
     )
@@ -101,7 +101,7 @@ def test_another_name_counts_as_the_questions_own_and_no_more() -> None:
     assert of_other.features == of_own.features
 
 
-def test_what_is_not_likely_enough_is_not_said() -> None:
+def test_improbable_sentences_are_not_quoted() -> None:
     query = "What reduces the frequency of seizures?"
     sure = extractive.answer(query, [block(SEIZURE)], 300, 0.0)
     assert 0 < sure.probability < 1

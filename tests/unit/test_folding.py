@@ -17,7 +17,7 @@ TEXT = st.one_of(st.text(), ODD)
 
 
 @given(TEXT)
-def test_fold_is_what_the_specification_says(text: str) -> None:
+def test_fold_equals_the_unicode_specification(text: str) -> None:
     plain = unicodedata.normalize("NFKC", text).casefold()
     expected = re.sub(r"[\W_]+", " ", plain).strip() or text.strip()
     assert fold(text) == expected

@@ -19,7 +19,7 @@ ASKED = [
         "Is there a cure for it?", "Who described that?", "Tell me more.",
     ],
 )  # fmt: skip
-def test_a_follow_up_names_what_it_is_about(question: str) -> None:
+def test_a_follow_up_contains_its_subject(question: str) -> None:
     assert whole_question(question, ASKED) == f"{question} (Angelman syndrome Harry)"
 
 

@@ -16,7 +16,7 @@ def as_before() -> Iterator[None]:
     gc.set_threshold(*thresholds)
 
 
-def test_what_is_there_is_not_looked_through_again() -> None:
+def test_frozen_objects_are_not_scanned() -> None:
     lists = [[number] for number in range(1000)]
     freeze_garbage()
     assert gc.get_freeze_count() > len(lists)

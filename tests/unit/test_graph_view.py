@@ -17,7 +17,7 @@ NAMES = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(NAMES, min_size=1, max_size=12, unique=True), st.integers(0, 4000))
-def test_what_is_shown_fits_and_hangs_together(names: list[str], limit: int) -> None:
+def test_the_view_fits_and_is_connected(names: list[str], limit: int) -> None:
     nodes = [
         GraphNode(id=name, label="Entity", title=name, score=place)
         for place, name in enumerate(names)

@@ -240,7 +240,7 @@ def test_a_model_is_given_the_best_citations_and_no_neighbour_of_theirs(
         assert (block.uuid, block.text) == (by_rank[block.rank], expected)
 
 
-def test_what_is_given_fits_with_its_source_lines() -> None:
+def test_blocks_fit_with_their_source_lines() -> None:
     limits = plan().budget_limits.model_copy(update={"max_tokens_context": 60})
     run = step(budget_limits=limits)
     grounded = ground(run, retrieval_of("c0", "c1", "c2"), None, index=glossary("x"), reranker=None)

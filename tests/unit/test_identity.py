@@ -28,7 +28,7 @@ def test_the_keys_are_those_that_stores_hold() -> None:
         ("a b:c", "a b", False, False), (":x", "", False, False), ("x:", "x", False, False),
     ],
 )  # fmt: skip
-def test_ids_tell_what_they_are(text: str, prefix: str, curie: bool, is_own: bool) -> None:
+def test_kinds_of_ids_are_recognised(text: str, prefix: str, curie: bool, is_own: bool) -> None:
     assert identity.prefix_of(text) == prefix
     assert identity.is_curie(text) is curie
     assert identity.is_own_id(text) is is_own

@@ -110,7 +110,7 @@ def test_every_match_is_an_alias_at_its_place(names: list[str], text: str) -> No
     st.lists(st.sampled_from(["ab", "Abs", "ab's cd", "cds", "ab cd", "HP:01"]), max_size=5),
     st.text(alphabet="abcds 'HP:01", max_size=40),
 )
-def test_the_alias_index_finds_what_the_automaton_finds(names: list[str], text: str) -> None:
+def test_alias_index_and_automaton_find_the_same(names: list[str], text: str) -> None:
     entries = [(key, f"ent:{i}", p) for i, n in enumerate(names) for key, p in alias_keys("", n)]
     by_automaton = {i for m in Linker(entries).find(text, lower_case=True) for i in m.entity_ids}
     keys = set(question_keys(text))

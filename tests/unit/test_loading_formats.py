@@ -352,7 +352,9 @@ def test_a_docx_without_styles_and_with_a_cell_over_a_million_columns(child, tmp
         ("a.txt", b"\x89PNG\r\n\x1a\n\0\0\0", "NUL"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_read_says_why(child, tmp_path, name: str, raw: bytes, reason: str):
+def test_unreadable_files_are_rejected_with_a_reason(
+    child, tmp_path, name: str, raw: bytes, reason: str
+):
     path = tmp_path / name
     path.write_bytes(raw)
     with pytest.raises(Rejected, match=reason):
@@ -484,7 +486,7 @@ def test_files_that_are_not_read_are_named(tmp_path):
     ]
 
 
-def test_what_has_no_ending_is_read_by_its_content(tmp_path):
+def test_files_without_suffix_are_read_by_content(tmp_path):
     texts = {
         "README": b"OTTERS\n\nThe sea otter dives.\n",
         "LICENSE": "Gewährt wird dies ohne Gebühr. Für Schäden haftet niemand.".encode("latin-1"),
@@ -532,7 +534,7 @@ def _prints(raw: bytes) -> tuple[Outline, ...]:
     raise LoadError("refused")
 
 
-def test_what_a_reader_prints_of_a_file_is_not_seen(monkeypatch, capfd):
+def test_output_of_a_reader_is_suppressed(monkeypatch, capfd):
     monkeypatch.setattr(conversion_child, "convert", lambda suffix, raw: _prints(raw))
     assert b"refused" in forked(b"")
     assert capfd.readouterr() == ("", "")

@@ -21,7 +21,7 @@ def chunk_with(**changed: object) -> bytes:
     return json.dumps({**CHUNK, **changed}).encode()
 
 
-def test_a_chunk_keeps_what_it_says_and_unknown_keys_as_metadata():
+def test_a_chunk_keeps_its_text_and_unknown_keys():
     line = {
         **CHUNK,
         "title": "Seizure",

@@ -88,7 +88,7 @@ def test_sentences_are_read_with_their_text(minilm: OnnxMiniLm) -> None:
 
 
 @needs_minilm
-def test_what_a_long_text_has_behind_the_last_piece_is_embedded_by_itself(
+def test_text_after_the_last_piece_is_embedded_separately(
     minilm: OnnxMiniLm,
 ) -> None:
     text = "Filling words say little. " * 80 + TAXES

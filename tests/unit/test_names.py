@@ -164,7 +164,7 @@ def test_how_a_name_is_written_and_its_kind_do_not_depend_on_the_order_of_loads(
             assert best == wanted
 
 
-def test_what_is_called_a_place_and_acts_is_of_no_kind() -> None:
+def test_a_place_name_that_acts_has_no_kind() -> None:
     texts = ["TSMC makes chips and Foxconn assembles phones.", "He drove to Foxconn in Taiwan."]
     results = SpacyNames().find(texts)
     assert [{name.text: name.kind for name in names}["Foxconn"] for names in results] == [

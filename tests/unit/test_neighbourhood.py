@@ -49,7 +49,7 @@ def test_a_rare_early_mention_leads_and_what_relations_reach_comes_before() -> N
     assert choose_entities([], [], [Mentioned(1, first, 1, True)], 600) == (1,)
 
 
-def test_a_hub_s_neighbours_leave_room_for_what_is_mentioned() -> None:
+def test_neighbours_of_hubs_leave_room_for_mentions() -> None:
     links = [(0, other) for other in range(100, 200)]
     rows = [Mentioned(other, place_weight(0), 2, False) for other in range(20)]
     chosen = choose_entities([9], links, rows, 60)

@@ -73,7 +73,7 @@ def test_closing_while_it_connects_leaves_no_socket(server: Server) -> None:
     assert not sockets() - before  # others may have ended one of theirs
 
 
-def test_closing_ends_what_is_asked(server: Server, listener) -> None:
+def test_closing_ends_running_queries(server: Server, listener) -> None:
     outcome: list[Exception] = []
 
     def query() -> None:

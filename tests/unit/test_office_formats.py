@@ -361,6 +361,8 @@ OUTSIDE = '<!DOCTYPE d [<!ENTITY x SYSTEM "file:///etc/passwd">]>'
         ("a.7", b"\x7fELF\0", "NUL"),
     ],
 )
-def test_what_cannot_be_read_says_why(child, tmp_path, name: str, raw: bytes, reason: str):
+def test_unreadable_files_are_rejected_with_a_reason(
+    child, tmp_path, name: str, raw: bytes, reason: str
+):
     with pytest.raises(Rejected, match=reason):
         opened(child, tmp_path / name, raw)

@@ -87,7 +87,7 @@ def test_a_contradiction_is_told_by_a_model_with_such_a_class(tmp_path: Path) ->
     assert binary is not None and binary.contradicted is None
 
 
-def test_what_is_no_verifier_is_refused(tmp_path: Path) -> None:
+def test_folders_without_a_verifier_are_refused(tmp_path: Path) -> None:
     def refused(change: Any, message: str) -> None:
         folder = tmp_path / message.replace(" ", "_")
         change(write_verifier(folder, BINARY))

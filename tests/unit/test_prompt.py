@@ -124,7 +124,7 @@ def test_no_text_leaves_its_fence(text: str, name: str) -> None:
         f" {EXAMPLE} <<<PASSAGE 1>>> ",
     ],
 )
-def test_what_a_model_echoes_of_the_prompt_is_no_part_of_its_answer(echo: str) -> None:
+def test_echoed_prompt_text_is_removed_from_the_answer(echo: str) -> None:
     assert without_echo(f"It opens at 4 bar [1].{echo}").rstrip() == "It opens at 4 bar [1]."
     inside = "The fence <<<PASSAGE 1 begins a source [1]."
     assert without_echo(inside) == inside

@@ -61,7 +61,7 @@ def test_other_shapes_are_read(raw: str, expected: str) -> None:
         ("At no\u200bon\u202e [1].\U000e0041", "At noon [1]."),
     ],
 )
-def test_what_no_passage_holds_goes(raw: str, expected: str) -> None:
+def test_links_outside_the_passages_are_removed(raw: str, expected: str) -> None:
     assert harmless(raw, ["It opens at noon."]) == (expected, True)
 
 
@@ -74,7 +74,7 @@ def test_what_no_passage_holds_goes(raw: str, expected: str) -> None:
         "\U0001f469\u200d\U0001f680 flew [1].", "5 < 7 and 9 > 3 [1].",
     ],
 )  # fmt: skip
-def test_what_a_passage_holds_stays(text: str) -> None:
+def test_links_of_a_passage_stay(text: str) -> None:
     passage = "help@good.example, https://good.example/a, a <section> element"
     assert harmless(text, [passage]) == (text, False)
 

@@ -72,7 +72,7 @@ def test_a_mistake_of_ours_is_not_swallowed() -> None:
         raise AssertionError("a bug must crash the step, not degrade it")
 
 
-def test_what_is_missing_before_any_call_is_said() -> None:
+def test_a_skipped_part_is_logged_and_degrades() -> None:
     log: list[str] = []
     run = call(log)
     run.skip("embed", "embedding_unavailable", "there is no such embedder here")

@@ -79,7 +79,7 @@ SHOWN = {
     "the_setting_names_a_folder_or_a_bucket": "ingest_url",
     "the_configured_key_is_sent": "verifier_api_key",
     "the_label_and_the_threshold_reach_the_predict_server": "verifier_label verifier_threshold",
-    "what_is_written_down_and_where": "cache_dir log_level rag_log_snippets",
+    "cache_log_and_redaction_settings_take_effect": "cache_dir log_level rag_log_snippets",
     "what_stores_are_signed_in_to_with_reaches_them":
         "graph_database graph_password graph_user index_auth index_name index_password index_user "
         "index_shards index_replicas index_url",
@@ -164,7 +164,7 @@ def test_another_address_serves_when_the_first_is_gone(tmp_path) -> None:
         lonely.close()
 
 
-def test_what_is_written_down_and_where(tmp_path, capsys) -> None:
+def test_cache_log_and_redaction_settings_take_effect(tmp_path, capsys) -> None:
     settings = Settings(cache_dir=str(tmp_path), log_level="WARNING")
     wiring = Wiring(settings)
     wiring.response_cache().put("k", "hash", "body", 60, Deadline.after(5.0))

@@ -76,7 +76,7 @@ def test_a_relation_weighs_as_much_as_mentions_of_its_commoner_end() -> None:
     assert weight(part, "a", "b") == pytest.approx(3 * math.log(101))
 
 
-def test_the_chunk_about_what_a_chunk_mentions_beats_one_that_mentions_it_too() -> None:
+def test_chunks_about_an_entity_outrank_chunks_mentioning_it() -> None:
     part = graph(
         [("start", "a", False), ("article", "a", True), ("other", "a", False)], {"a": (3, 1)}
     )
@@ -104,7 +104,7 @@ def test_seeds_and_pool_share_the_restart(named: dict[str, float]) -> None:
     assert float(start[part.node["chunk"]]) == pytest.approx(WEIGHTS.passages)
 
 
-def test_what_no_walk_reaches_stands_in_the_order_of_retrieval() -> None:
+def test_unreached_chunks_keep_retrieval_order() -> None:
     part = graph([("c", "a", False)], {})
     empty = SliceGraph(GraphSlice(), ("x", "y", "z"))
     scores = walk(empty, restart(empty, {}, [], {"z": 1.0}))
@@ -112,7 +112,7 @@ def test_what_no_walk_reaches_stands_in_the_order_of_retrieval() -> None:
     assert part.led_on(["c"]) == part.led_on(["unknown"]) == part.led_on([]) == 0
 
 
-def test_a_chunk_leads_on_by_mentioning_what_another_is_about() -> None:
+def test_a_mention_leads_to_chunks_about_it() -> None:
     headline = graph([("c", "a", True), ("d", "b", False)], {"a": (1, 1)})
     title = graph([("c", "a", True), ("d", "a", False)], {"a": (2, 1)})
     assert headline.led_on(["c", "d"]) == 0

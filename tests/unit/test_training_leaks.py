@@ -18,7 +18,7 @@ def held_out(tmp_path: Path) -> tuple[set[str], set[str]]:
     return kept_texts([tmp_path])
 
 
-def test_what_is_shared_is_refused_however_it_is_written(
+def test_shared_texts_are_refused_in_any_spelling(
     held_out: tuple[set[str], set[str]],
 ) -> None:
     with pytest.raises(Leak, match="question"):

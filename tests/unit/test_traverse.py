@@ -204,7 +204,7 @@ def test_a_larger_depth_never_gives_fewer_nodes(
 
 
 @pytest.mark.parametrize("soft", [1, 2])
-def test_beyond_the_soft_depth_only_what_is_no_worse_is_expanded(
+def test_beyond_the_soft_depth_scores_may_not_fall(
     both: tuple[EmbeddedGraph, EmbeddedIndex], soft: int
 ) -> None:
     result = walked(both, "HP:1", "doc:d2", max_depth=5, soft_depth=soft, max_nodes=200)

@@ -75,14 +75,14 @@ def test_a_list_stands_whole_with_its_announcement_and_item_by_item() -> None:
     assert unit_texts(STEPS)[0] == "Gateway silent: Look at the page; Restart it."
 
 
-def test_an_option_is_said_with_what_it_does() -> None:
+def test_an_option_is_quoted_with_its_description() -> None:
     first, second = units_in(MANUAL)
     assert first.shown == "-p pid --attach=pid Attach to the process with this ID."
     assert second.shown == "The trace ends at a keyboard interrupt."
     assert "--attach=pid" in second.before
 
 
-def test_what_a_function_does_stands_below_its_name_and_comments_are_left_out() -> None:
+def test_function_descriptions_have_their_name_without_comments() -> None:
     (unit,) = units_in(FUNCTION)
     assert (unit.shown, unit.above) == ("Returns the amount of free memory.", "`os.freemem()`")
 

@@ -79,7 +79,7 @@ def test_stretches_are_computed_with_their_text_and_once(tmp_path: Path) -> None
     assert again.computed == []
 
 
-def test_what_was_computed_before_a_timeout_is_kept(tmp_path: Path) -> None:
+def test_results_before_a_timeout_are_cached(tmp_path: Path) -> None:
     texts = [f"text {i:03d}" for i in range(200)]
     with pytest.raises(Timeout):
         CachedEmbedder(CountingEncoder(fail_after=100), tmp_path).embed(texts, Deadline.after(60.0))

@@ -85,7 +85,7 @@ def test_a_quote_becomes_the_span() -> None:
     )
 
 
-def test_drop_removes_what_the_verifier_refutes_and_asks_once() -> None:
+def test_drop_removes_refuted_sentences_with_one_call() -> None:
     judge = Words()
     result = check_answer(
         f"{RIGHT} {WRONG} {BARE}", BLOCKS, repair="drop", verifier=bound(judge)[0]

@@ -34,7 +34,7 @@ def answered(cli: Cli, tmp_path: Path) -> Path:
     return path
 
 
-def test_ask_takes_a_request_file_and_what_is_beside_it_wins(cli: Cli, tmp_path: Path):
+def test_options_override_the_request_file(cli: Cli, tmp_path: Path):
     request = tmp_path / "request.json"
     request.write_text(
         json.dumps({"query": "Ignored here?", "top_k": 1, "kg_expansion": {"enabled": False}})
@@ -195,7 +195,7 @@ def test_verify_proves_an_honest_response_and_finds_every_tampering(cli: Cli, an
         assert "not proven" in out, TAMPERINGS.index(tamper)
 
 
-def test_verify_refuses_what_is_no_response(cli: Cli, tmp_path: Path):
+def test_verify_refuses_files_without_a_response(cli: Cli, tmp_path: Path):
     path = tmp_path / "x.json"
     for text in ("{", "[]", '{"query": "x"}'):
         path.write_text(text)
@@ -245,7 +245,7 @@ def test_eval_writes_the_report(cli: Cli, tmp_path: Path):
     assert runs["down:index"]["metrics"]["mrr"] == 0.0
 
 
-def test_doctor_tells_what_is_missing_and_how_to_get_it(cli: Cli, tmp_path: Path):
+def test_doctor_names_missing_parts_and_remedies(cli: Cli, tmp_path: Path):
     code, out, _ = cli("doctor")
     assert code == 0, out
     assert "7 chunks" in out

@@ -56,7 +56,7 @@ def superseded(reply: dict[str, Any]) -> dict[str, str]:
             (conflict["ranks"] for conflict in reply["conflicts"])}  # fmt: skip
 
 
-def test_what_a_document_supersedes_follows_it_and_is_not_quoted(
+def test_a_superseded_document_follows_and_is_not_quoted(
     loaded: tuple[Path, Any], client_for: Any
 ) -> None:
     client = client_for(loaded[0])

@@ -31,7 +31,7 @@ def test_a_printed_question_is_answered_below_five_citations(cli: Cli) -> None:
     assert "times in ms" not in out and "confidence" not in out
 
 
-def test_what_a_program_asks_is_not_added_to(cli: Cli) -> None:
+def test_requests_of_programs_are_unchanged(cli: Cli) -> None:
     body = json.loads(cli("ask", QUESTION, "--json")[1])
     assert (body["answer"], body["metadata"]["synthesis_enabled"]) == ("", False)
 
@@ -55,7 +55,7 @@ def test_the_options_are_the_request(cli: Cli) -> None:
     assert "KEY=VALUE" in err
 
 
-def test_an_empty_place_says_what_is_missing_and_what_helps(
+def test_a_missing_store_is_named_with_a_remedy(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -151,7 +151,7 @@ def test_a_synonym_an_id_and_an_abbreviation_find_the_chunk_of_the_preferred_nam
     assert answer["grounding"]["grounded"] is True
 
 
-def test_a_model_is_told_what_the_question_calls_otherwise(
+def test_a_model_gets_the_questions_other_names(
     clinic: Path, client_for: Callable[..., Any]
 ) -> None:
     with serving() as server:
@@ -186,7 +186,7 @@ def test_a_view_of_a_dense_graph_does_not_expand_all_it_shows(
     assert "payload_trimmed" not in answer["diagnostics"]["degraded_reasons"]
 
 
-def test_a_search_gives_no_more_than_top_k_unless_told_and_counts_what_the_graph_brought(
+def test_a_search_is_limited_and_counts_graph_additions(
     small_client: Any,
 ) -> None:
 
@@ -207,7 +207,7 @@ def test_a_search_gives_no_more_than_top_k_unless_told_and_counts_what_the_graph
     assert len(off["top_k_without"]) > 0
 
 
-def test_what_is_lost_is_said_without_diagnostics(
+def test_losses_are_named_without_diagnostics(
     copied_store: Path, client_for: Callable[..., Any], tmp_path: Path
 ) -> None:
     client = client_for(copied_store, graph_url=f"sqlite:///{tmp_path / 'nowhere.sqlite'}")

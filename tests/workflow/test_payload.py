@@ -147,7 +147,7 @@ def sent(
 @pytest.mark.parametrize(
     ("verbosity", "synthesize"), [("snippet", True), ("full", False), ("graph", True)]
 )
-def test_what_is_trimmed_is_said_and_the_rest_is_whole(
+def test_trimmed_parts_are_named_and_others_whole(
     workflow: LocalWorkflow, verbosity: str, synthesize: bool
 ) -> None:
     raw = filled(((_query, WIDE, 4096), (_prompt, WIDE, 2000)), verbosity, synthesize)

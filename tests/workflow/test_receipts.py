@@ -229,7 +229,7 @@ def test_the_failed_part_is_named(cli: Cli, saved: Path, tmp_path: Path) -> None
         assert all(f"not proven {part}: " in out for part in parts), (name, out)
 
 
-def test_what_a_reader_of_json_may_change_changes_nothing(
+def test_equivalent_json_verifies_equally(
     cli: Cli, saved: Path, tmp_path: Path, elsewhere: Callable[..., list[int]]
 ) -> None:
     """Order of names, spaces, escapes, 1 for 1.0; and the diagnostics, which are not signed."""

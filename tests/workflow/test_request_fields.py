@@ -179,7 +179,7 @@ def test_a_field_that_is_changed_changes_the_answer(
          "Nothing is called 'Quisst' here; it was read as 'Quist'."),
     ],
 )  # fmt: skip
-def test_what_nothing_here_has_is_told_with_what_there_is(
+def test_absent_values_are_named_with_available_ones(
     mills: Path, client_for: Any, fields: dict[str, Any], warned: str
 ) -> None:
     answer = client_for(mills).post("/v1/search", json={**BASE, **fields}).json()
@@ -369,7 +369,7 @@ def test_explain_reranks_within_its_timeout(mills: Path, client_for: Any) -> Non
         assert lost in explained(client, budget={"timeout_s": 1}, **question)["warnings"]
 
 
-def test_what_is_not_there_is_a_404_and_one_of_two_is_asked(mills: Path, client_for: Any) -> None:
+def test_absent_expectations_are_404_or_explained(mills: Path, client_for: Any) -> None:
     client = client_for(mills)
     assert explained(client, 404, expect={"doc_id": "nope"})["code"] == "not_found"
     assert explained(client, 404, expect={"chunk_id": "nope"})["code"] == "not_found"
