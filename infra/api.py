@@ -281,8 +281,15 @@ class Api(Construct):
 
     def _page(self, function: Function) -> None:
         # Files need no templates: event and reply pass unchanged.
-        files = apigateway.LambdaIntegration(
-            function.live, proxy=True, allow_test_invoke=False, scope_permission_to_method=False
+        alias = function.live.function_arn
+        files = apigateway.AwsIntegration(
+            service="lambda", path=f"2015-03-31/functions/{alias}/invocations", proxy=True
+        )
+        # One permission for all paths: a permission per path exceeds 500 resources.
+        function.live.add_permission(
+            "Files",
+            principal=iam.ServicePrincipal("apigateway.amazonaws.com"),
+            source_arn=self.api.arn_for_execute_api("GET", "/*"),
         )
         for path in PATHS:
             resource = self.api.root.resource_for_path(path)

@@ -14,6 +14,7 @@ import typer
 from botocore.exceptions import BotoCoreError, ClientError
 from cdk_nag import AwsSolutionsChecks, ServerlessChecks
 
+from docstokg.settings import unknown_variables
 from infra.data_stack import DataStack
 from infra.package import unbuilt
 from infra.readiness import cautions, contradictions, obstacles
@@ -115,6 +116,8 @@ def main(
     SOURCES: ignore built bundles. Contradictions end with exit code 1; other problems, as example
     values, are warnings, but not for the CDK command line, which passes `-c env=NAME`.
     """
+    if unknown := unknown_variables(os.environ):
+        raise SystemExit("\n".join(unknown))
     if CLI in os.environ:
         _for_cli()
         return

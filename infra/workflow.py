@@ -29,13 +29,18 @@ def substitutions(path: Path = ASL) -> tuple[str, ...]:
 
 
 def patient(definition: dict[str, Any], seconds: int) -> dict[str, Any]:
-    """Return the definition with `seconds` added to each integer `TimeoutSeconds` of its states."""
-    states = {
-        name: state | {"TimeoutSeconds": state["TimeoutSeconds"] + seconds}
-        if isinstance(state.get("TimeoutSeconds"), int)
-        else state
-        for name, state in definition["States"].items()
-    }
+    """Return the definition with `seconds` added to each `TimeoutSeconds` of its states.
+
+    Expressions of the time until the deadline, with `$millis()`, are unchanged.
+    """
+    states = dict(definition["States"])
+    for name, state in states.items():
+        limit = state.get("TimeoutSeconds")
+        if isinstance(limit, int):
+            states[name] = state | {"TimeoutSeconds": limit + seconds}
+        elif limit is not None and "$millis()" not in limit:
+            longer = limit.replace(" %}", f" + {seconds} %}}")
+            states[name] = state | {"TimeoutSeconds": longer}
     return definition | {"States": states}
 
 

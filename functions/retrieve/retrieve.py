@@ -58,17 +58,21 @@ NAMES_WEIGHT = 0.3
 KEYS_READ = 20
 
 Results = dict[Channel, ChannelResult]
+# Of the question and, if there is one, of its rewrite.
+Vectors = tuple[bytes, ...]
 
 
 @dataclass
 class ChannelResults:
     """Results of the channels, and properties of the index.
 
-    `others`: for other names of the question's entities. `empty`: namespaces of the scope.
+    `others`: for other names of the question's entities. `rewritten`: for the plan's rewrite.
+    `empty`: namespaces of the scope.
     """
 
     by_channel: Results = field(default_factory=dict)
     others: Sequence[ChannelResult] = ()
+    rewritten: list[ChannelResult] = field(default_factory=list)
     index_model: str | None = None
     languages: Mapping[str, float] = field(default_factory=dict)
     absent: tuple[str, ...] = ()
@@ -85,7 +89,7 @@ def retrieve(  # noqa: PLR0913 - one parameter a port
     workers: Executor,
     languages: LanguageFinder | None = None,
 ) -> Retrieval:
-    """Return `selected` and `pool`.
+    """Return `selected` and `pool`, of the question and of the plan's rewrite merged.
 
     A failed channel is a degraded reason; if all fail, `failed` is set.
     """
@@ -98,31 +102,36 @@ def retrieve(  # noqa: PLR0913 - one parameter a port
     usable = _usable_embedder(run, index, embedder, answers)
     future = _embedding(run, usable, workers) if usable is not None else None
     queries = _word_queries(run, sparse_encoder, run.plan.query, sizes)
-    vector = _ready(run, future, time_budget.VECTOR_HEAD_START_S)
-    if vector is not None:
-        queries.append(ChannelQuery(channel="dense", size=sizes["dense"], vector=vector))
-        future = None
-    others, late = _searched(run, index, queries, answers, sparse_encoder), []
-    if future is not None:
-        vector = _ready(run, future, _deadline(run).remaining(), last=True)
-        if vector is not None:
-            late = [ChannelQuery(channel="dense", size=sizes["dense"], vector=vector)]
+    rewrite = run.plan.rewrite
+    words = FUSED if rewrite else ()
+    rewritten = _word_queries(run, sparse_encoder, rewrite or "", sizes.keys() & words)
+    vectors = _ready(run, future, time_budget.VECTOR_HEAD_START_S)
+    dense = _dense_queries(run, vectors)
+    others = _searched(
+        run, index, [*queries, *dense[:1]], [*rewritten, *dense[1:]], answers, sparse_encoder
+    )
+    late: list[ChannelQuery] = []
+    if future is not None and vectors is None:
+        vectors = _ready(run, future, _deadline(run).remaining(), last=True)
+        late = _dense_queries(run, vectors)
     if others or late:
-        answers.others = _search(run, index, late, others, answers)
-        for result in answers.others:
-            _mark(run, result)
+        results = _search(run, index, late[:1], [*others, *late[1:]], answers)
+        answers.others = results[: len(others)]
+        answers.rewritten += results[len(others) :]
+    for result in (*answers.others, *answers.rewritten):
+        _mark(run, result)
     if not any(result.hits for result in answers.by_channel.values()):
         run.warnings += [f"Namespace {name!r} is empty." for name in answers.empty]
         if run.scope.filter:
             _tell_unknown_keys(run, index, queries)
     providers = ProvidersUsed(
-        embedding=usable.model if usable is not None and vector else None,
+        embedding=usable.model if usable is not None and vectors else None,
         sparse=sparse_encoder.model
         if sparse_encoder is not None and "splade" in answers.by_channel
         else None,
     )
-    weights = _weights(run, answers, languages) if vector is not None else None
-    return _fused(run, answers, vector, providers, weights)
+    weights = _weights(run, answers, languages) if vectors else None
+    return _fused(run, answers, vectors[0] if vectors else None, providers, weights)
 
 
 def _deadline(run: Run) -> Deadline:
@@ -161,23 +170,24 @@ def _usable_embedder(
     return embedder
 
 
-def _embedding(run: Run, embedder: Embedder, workers: Executor) -> Future[bytes]:
+def _embedding(run: Run, embedder: Embedder, workers: Executor) -> Future[Vectors]:
     deadline = _deadline(run)
 
-    def embed() -> bytes:
+    def embed() -> Vectors:
         with run.telemetry.span("embed", request_id=run.request_id, model=embedder.model):
-            return embed_questions(embedder, [run.plan.query], deadline)[0]
+            texts = list(filter(None, (run.plan.query, run.plan.rewrite)))
+            return embed_questions(embedder, texts, deadline)
 
     return workers.submit(copy_context().run, embed)
 
 
 def _ready(
-    run: Run, vector: Future[bytes] | None, wait_s: float, *, last: bool = False
-) -> bytes | None:
-    if vector is None:
+    run: Run, vectors: Future[Vectors] | None, wait_s: float, *, last: bool = False
+) -> Vectors | None:
+    if vectors is None:
         return None
     try:
-        return vector.result(timeout=wait_s)
+        return vectors.result(timeout=wait_s)
     except NotYet:
         if last:
             late = Timeout("the question was not embedded in the time there was")
@@ -186,6 +196,11 @@ def _ready(
         if last:
             run.log("embed", error, "embedding_unavailable")
     return None
+
+
+def _dense_queries(run: Run, vectors: Vectors | None) -> list[ChannelQuery]:
+    size = run.plan.retrieval.channels.get("dense", 0)
+    return [ChannelQuery(channel="dense", size=size, vector=vector) for vector in vectors or ()]
 
 
 def _word_queries(
@@ -216,6 +231,7 @@ def _searched(
     run: Run,
     index: SearchIndex,
     queries: list[ChannelQuery],
+    rewritten: list[ChannelQuery],
     answers: ChannelResults,
     encoder: SparseEncoder | None,
 ) -> list[ChannelQuery]:
@@ -223,7 +239,8 @@ def _searched(
     probes = [ChannelQuery(channel="bm25", size=1, text=word, unordered=True) for word in probed]
     if plan.expansion.enabled and any(query.channel == "bm25" for query in queries):
         probes.append(ChannelQuery(channel="facts", size=NAMES_READ, text=plan.query, names=True))
-    results = _search(run, index, queries, probes, answers) if queries else ()
+    results = _search(run, index, queries, [*probes, *rewritten], answers) if queries else ()
+    results, answers.rewritten = results[: len(probes)], [*results[len(probes) :]]
     answers.absent = tuple(
         word
         for word, result in zip(probed, results, strict=False)
@@ -343,8 +360,12 @@ def _fused(
         run.mark_degraded("retrieval_timeout" if late else "retrieval_unavailable")
     by_rank = plan.retrieval.fusion == "rrf"
     named = {f"{result.channel} of other names": result for result in answers.others if result.hits}
+    weights = {**(weights or {}), **dict.fromkeys(named, NAMES_WEIGHT)}
+    for result in answers.rewritten:
+        if result.hits:
+            named[name := f"{result.channel} of the rewrite"] = result
+            weights[name] = weights.get(result.channel, 1.0)
     added = {name: [(hit.uuid, hit.score) for hit in result.hits] for name, result in named.items()}
-    weights = {**(weights or {}), **dict.fromkeys(added, NAMES_WEIGHT)}
     fused = (fusion.reciprocal_rank if by_rank else fusion.minmax)({**lists, **added}, weights)
     pool = list(fused[:POOL_LIMIT])
     selected, mmr_ms = _selected(run, pool, [*results.values(), *named.values()])

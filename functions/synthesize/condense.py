@@ -13,28 +13,36 @@ from docstokg.usecases.run import Run
 
 
 def condense(run: Run, language_model: Callable[[], LanguageModel]) -> Condensed:
-    """Return the question for the search; without a usable reply in time, the plan's."""
+    """Return the question for the search; without a usable reply in time, the plan's.
+
+    If the reply lacks a content word of the message, the message as sent is answered, and the reply
+    (`rewrite`) only searched as well.
+    """
     plan = run.plan
     sent = plan.query if plan.sent is None else plan.sent
-    answered = _rewrite(run, sent, language_model)
+    completion = _completed(run, sent, language_model)
     question = None
     # A reply with the maximum number of tokens is truncated.
-    if answered is not None and not answered.cut and answered.tokens_out < wording.MAX_TOKENS:
-        question = wording.question_of(reply.cleaned(answered.text))
-    if question is None:
-        condensed = Condensed(query=plan.query, sent=plan.sent, query_used_by=plan.query_used_by)
-    elif question == sent:
+    if completion is not None and not completion.cut and completion.tokens_out < wording.MAX_TOKENS:
+        question = wording.question_of(reply.cleaned(completion.text))
+    condensed = Condensed(query=plan.query, sent=plan.sent, query_used_by=plan.query_used_by)
+    if question == sent:
         condensed = Condensed(query=sent, query_used_by="as_sent")
-    else:
+    elif question is not None and wording.keeps_words(question, sent):
         condensed = Condensed(query=question, sent=sent, query_used_by="model")
-    spent = answered.cost_usd if answered is not None else 0.0
-    return condensed.model_copy(update={"condensing_ms": run.took_ms(), "condensing_usd": spent})
+    elif question is not None:
+        # Not the rule's question: its words from earlier turns lead to their subject.
+        condensed = Condensed(query=sent, query_used_by="as_sent", rewrite=question)
+    dollars = completion.cost_usd if completion is not None else 0.0
+    return condensed.model_copy(update={"condensing_ms": run.took_ms(), "condensing_usd": dollars})
 
 
-def _rewrite(
+def _completed(
     run: Run, question: str, language_model: Callable[[], LanguageModel]
 ) -> Completion | None:
-    plan, deadline = run.plan, run.deadline.limit(*time_budget.CONDENSE)
+    plan = run.plan
+    budget = time_budget.CONDENSE.of(plan.budget_limits.timeout_s)
+    deadline = run.deadline.limit(*budget)
     if plan.condense is None or deadline.remaining() < LEAST_MODEL_S:
         return None
     model = plan.condense

@@ -113,16 +113,17 @@ def synthesize(
 
 def _deadline(run: Run, others: Sequence[str], *, first: bool) -> Deadline | None:
     deadline = run.deadline.limit(*time_budget.SYNTHESIZE)
-    kept_s = EXTRACT_S if extractive.MODEL in others else 0.0
+    reserve_s = EXTRACT_S if extractive.MODEL in others else 0.0
     if run.plan.verifies:
-        kept_s += time_budget.kept_for_verifier_s(deadline.remaining())
-    left_s = (deadline := deadline.limit(math.inf, kept_s)).remaining()
-    if left_s < (LEAST_MODEL_S if first else LEAST_FALLBACK_S):
+        request_s = run.plan.budget_limits.timeout_s
+        reserve_s += time_budget.reserved_for_verifier_s(deadline.remaining(), request_s)
+    remaining_s = (deadline := deadline.limit(math.inf, reserve_s)).remaining()
+    if remaining_s < (LEAST_MODEL_S if first else LEAST_FALLBACK_S):
         if first:
             run.skip("language_model", "deadline_exceeded", "no time was left for a model")
         return None
     remote = [model for model in others if model != extractive.MODEL]
-    if not remote or left_s * (1 - FIRST_CALL_SHARE) < LEAST_FALLBACK_S:
+    if not remote or remaining_s * (1 - FIRST_CALL_SHARE) < LEAST_FALLBACK_S:
         return deadline
     return deadline.share(FIRST_CALL_SHARE)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from docstokg.domain.deadline import Deadline
 from docstokg.loading.transfer.contents import graph_rows, index_rows
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
@@ -45,8 +46,9 @@ class Place:
             for row in graph_rows(wiring.graph_writer(), SPACE):
                 digest.update(row.encode() + b"\n")
             query = wiring.graph_writer()._server.read  # type: ignore[attr-defined]
-            counts = {row["kind"]: row["many"] for row in query(GRAPH_COUNTS, {}, 60.0)}
-            return digest.hexdigest(), counts, query(WRONG_COUNTS, {}, 60.0)[0]["many"]
+            deadline = Deadline.after(60.0)
+            counts = {row["kind"]: row["many"] for row in query(GRAPH_COUNTS, {}, deadline)}
+            return digest.hexdigest(), counts, query(WRONG_COUNTS, {}, deadline)[0]["many"]
         finally:
             wiring.close()
 

@@ -2,10 +2,11 @@
 
     unshare -rnm python -m tests.infra.isolated PLAN.json
 
-The plan names a folder, environment variables and processes: each has `argv`, `seconds` (0: until
-it ends) and `repeat` (start it again until the time is over). The resolver of the namespace is a
-socket on loopback that records each query and answers that the name does not exist. With strace the
-report also lists connections outside loopback and the files opened for writing.
+The plan names environment variables and processes, of which two run at the same time: each has
+`argv`, `seconds` (0: until it ends), `repeat` (start it again until the time is over) and
+`until_query` (stop it at the first query). The resolver of the namespace is a socket on loopback
+that records each query and answers that the name does not exist. With strace the report also lists
+connections outside loopback and the files opened for writing.
 """
 
 import json
@@ -47,9 +48,11 @@ def run(plan: dict[str, Any], commands_dir: Path) -> dict[str, list[str]]:
     answering.bind(("127.0.0.1", 53))
     threading.Thread(target=_resolve, args=(answering, queries), daemon=True).start()
     environment = {**os.environ, **plan["environment"]}
-    with ThreadPoolExecutor(len(plan["processes"])) as pool:
+    with ThreadPoolExecutor(2) as pool:
         jobs = [
-            pool.submit(_run_process, process, environment, commands_dir / f"{number}.trace")
+            pool.submit(
+                _run_process, process, environment, commands_dir / f"{number}.trace", queries
+            )
             for number, process in enumerate(plan["processes"])
         ]
         outcomes = [job.result() for job in jobs]
@@ -76,7 +79,9 @@ def _resolve(answering: socket.socket, queries: list[str]) -> None:
         answering.sendto(query[:2] + b"\x81\x83" + query[4:], client)
 
 
-def _run_process(process: dict[str, Any], environment: dict[str, str], trace: Path) -> str:
+def _run_process(
+    process: dict[str, Any], environment: dict[str, str], trace: Path, queries: list[str]
+) -> str:
     """Return the error output of a process that failed, else an empty string."""
     strace = shutil.which("strace")
     prefix = [strace, "-f", "--seccomp-bpf", "-qq", "-e", f"trace={CALLS}"] if strace else []
@@ -90,13 +95,16 @@ def _run_process(process: dict[str, Any], environment: dict[str, str], trace: Pa
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
-        try:
-            limit_s = None if process["repeat"] or not process["seconds"] else process["seconds"]
-            _, errors = child.communicate(timeout=limit_s)
-        except subprocess.TimeoutExpired:
-            os.killpg(child.pid, signal.SIGTERM)
-            child.communicate()
-            return ""
+        endless = process["repeat"] or not process["seconds"]
+        while True:
+            try:
+                _, errors = child.communicate(timeout=None if endless else 1)
+                break
+            except subprocess.TimeoutExpired:
+                if time.monotonic() > end or (process["until_query"] and queries):
+                    os.killpg(child.pid, signal.SIGTERM)
+                    child.communicate()
+                    return ""
         if child.returncode:
             return errors.decode("utf-8", "replace")[-2000:]
         if not process["repeat"] or time.monotonic() > end:

@@ -27,7 +27,11 @@ MACHINE = f"arn:aws:states:{REGION}:111122223333:stateMachine:docstokg-dev:live"
 FUNCTION = f"arn:aws:lambda:{REGION}:111122223333:function:docstokg-dev-check:live"
 CALLER = Caller(sub="me", namespaces=("a",), groups=("g",))
 LONG_S = 30.0
-GOOD = {"statusCode": 200, "body": json.dumps({"citations": [1, 2]}), "headers": {}}
+GOOD = {
+    "statusCode": 200,
+    "body": json.dumps({"citations": [{"rank": 1}, {"rank": 2}]}),
+    "headers": {},
+}
 
 
 class Amazon(Loopback):
@@ -140,7 +144,7 @@ def test_a_tool_call_starts_the_workflow_as_its_caller(deployed, amazon) -> None
     arguments = {"query": "it's \U0001f600", "namespace": "a"}
     whole = {**arguments, "numbers": True, "max_response_tokens": None}
     result = call(deployed, "tools/call", {"name": "search_documentation", "arguments": whole})
-    assert json.loads(result["content"][0]["text"])["citations"] == [1, 2]
+    assert json.loads(result["content"][0]["text"])["citations"] == [{"rank": 1}, {"rank": 2}]
     ((_, body),) = amazon.asked
     envelope = Envelope.model_validate_json(json.loads(body)["input"])
     assert (envelope.route, envelope.caller, envelope.request_id) == ("search", CALLER, "r-1")

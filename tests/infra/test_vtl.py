@@ -334,7 +334,7 @@ def test_a_chat_crosses_templates_and_state_machine(small_store, cache_dir, mode
     assert json.dumps(content, ensure_ascii=False) in stream.body
     assert stream.body.endswith("data: [DONE]")
     wrong = through("chat", json.dumps({**body, "model": "extractive@other"}))
-    assert (wrong.status, wrong.json["error"]["code"]) == (403, "namespace_not_granted")
+    assert (wrong.status, wrong.json["error"]["code"]) == (404, "model_not_found")
     listed = through("models", "")
     assert "extractive@handbook" in [model["id"] for model in listed.json["data"]]
     assert through("model", "", model="extractive%40handbook").json["id"] == "extractive@handbook"

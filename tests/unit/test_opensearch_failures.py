@@ -1,6 +1,9 @@
 """What OpenSearch says of a failed search is read by its kind, never by its words."""
 
+import math
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
@@ -10,7 +13,7 @@ from docstokg.contracts.records import Scope
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult
 from docstokg.domain.deadline import Deadline
 from docstokg.domain.vectors import pack
-from docstokg.errors import WrongAnswer
+from docstokg.errors import Unavailable, WrongAnswer
 from tests.loopback import answering
 
 PARSE_ERROR = {
@@ -73,3 +76,44 @@ def test_a_hit_of_another_shape_is_a_wrong_answer(searched, uuid, score) -> None
     with pytest.raises(WrongAnswer):
         searched(_hits(uuid, score))
     assert searched(_hits("u", 1)).hits == (("u", 1.0, None, ""),)
+
+
+NOTES = {"docstokg": 3, "unfinished": {"default": "01JKILLED"}}
+NO_SHARD = {"type": "search_phase_execution_exception", "reason": "all shards failed"}
+EMPTY = {"total": {"value": 0}, "hits": []}
+
+
+@contextmanager
+def starting_index(failures: float) -> Iterator[OpenSearchIndex]:
+    """Yield the reader of an index whose shards are not there for a number of searches."""
+    failed = 0
+
+    def reply(request: BaseHTTPRequestHandler, _: bytes) -> tuple[int, Any]:
+        nonlocal failed
+        if request.path.endswith("/_mapping"):
+            return 200, {"docstokg-chunks-v3-1": {"mappings": {"_meta": NOTES}}}
+        starts = failed < failures
+        failed += request.path.endswith("/_search")
+        if request.path.endswith("/_msearch"):
+            counted = {"hits": EMPTY, "aggregations": {"spaces": {"buckets": []}}}
+            return 200, {"responses": [{"error": NO_SHARD} if starts else counted] * 2}
+        return (503, {"error": NO_SHARD}) if starts else (200, {"_shards": {"failed": 0}})
+
+    with answering() as server:
+        server.reply = reply
+        index = OpenSearchIndex(url=server.url, auth="basic")
+        yield index
+        index.close()
+
+
+def test_load_waits_for_shards_of_killed_one() -> None:
+    """A request of the killed load may create the index while the next load begins."""
+    with starting_index(3) as index:
+        info = index.info(Deadline.after(5.0), refresh=True)
+    assert info.open_run("default") == "01JKILLED"
+
+
+def test_shards_that_stay_away_are_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("docstokg.adapters.opensearch.server.SHARDS_S", 0.5)
+    with starting_index(math.inf) as index, pytest.raises(Unavailable):
+        index.info(Deadline.after(5.0), refresh=True)

@@ -44,6 +44,28 @@ def test_a_setting_is_read_from_its_variable(field: str) -> None:
     assert getattr(Settings.from_environment({field.upper() + "_X": text}), field) == default
 
 
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("DOCSTOKG_MODLES", "did you mean DOCSTOKG_MODELS"),
+        ("DOCSTOKG_INDEX_URl", "did you mean DOCSTOKG_INDEX_URL"),
+        ("DOCSTOKG_CACHE_TABLE", "was removed; set DOCSTOKG_TABLES"),
+        ("DOCSTOKG_CURSOR_KEY", "was removed; unset it"),
+        ("DOCSTOKG_QQQ", "is unknown; unset it"),
+    ],
+)
+def test_an_unknown_variable_is_refused_with_advice(name: str, advice: str) -> None:
+    with pytest.raises(Misconfigured, match=f"{name} .*{advice}"):
+        Settings.from_environment({name: "x"})
+    assert Settings.from_environment({name: "x"}, strict=False) == Settings()
+
+
+def test_variables_of_kubernetes_are_ignored() -> None:
+    ports = ("SERVICE_HOST", "SERVICE_PORT", "SERVICE_PORT_HTTP", "PORT", "PORT_8080_TCP_ADDR")
+    names = {f"DOCSTOKG_{port}" for port in ports} | {"DOCSTOKG_API_PORT", "DOCSTOKG_REQUIRE"}
+    assert Settings.from_environment(dict.fromkeys(names, "tcp://10.0.0.1:80")) == Settings()
+
+
 def test_a_deployment_knows_what_to_do_with_every_setting() -> None:
     given_by_stacks = {
         "index_url", "index_auth", "graph_url", "cache_dir", "tables", "traces", "appconfig",

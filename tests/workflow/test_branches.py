@@ -210,7 +210,7 @@ def definition(scenario: Scenario, asl: dict[str, Any]) -> dict[str, Any]:
     """
     machine = copy.deepcopy(asl)
     for state in machine["States"].values():
-        if state["Type"] == "Task" and isinstance(state["TimeoutSeconds"], int):
+        if state["Type"] == "Task" and "$millis()" not in str(state["TimeoutSeconds"]):
             name = state["Arguments"]["FunctionName"].removeprefix("${").removesuffix("Function}")
             hangs = isinstance(scenario.steps.get(name), slow) and scenario.machine_s > 1
             state["TimeoutSeconds"] = 1 if hangs else 20

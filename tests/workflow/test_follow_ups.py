@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from docstokg.domain.answer.condense import keeps_words
 from docstokg.domain.budget import tokens
 from tests.builders import answer_request, body_of, write_files
 from tests.conftest import load_folder
@@ -86,8 +87,10 @@ def by_ways(client_for: Any, stores: dict[str, Path], model: ModelServer) -> dic
                     "model": answer_of(client, turn["question"], history),
                     "whole": client.post("/v1/search", json={"query": turn["whole"]}).json(),
                 }
-                assert replies["model"]["query_used"] == turn["condensed"]
-                assert replies["model"]["query_used_by"] == "model"
+                used = (replies["model"]["query_used_by"], replies["model"]["query_used"])
+                assert (used == ("model", turn["condensed"])) == keeps_words(
+                    turn["condensed"], turn["question"]
+                )
                 assert replies["rule"]["query_used_by"] in ("rule", "as_sent")
                 for way, reply in replies.items():
                     hits_by_way[way].append(reply["citations"][0]["doc_id"] == turn["gold"])

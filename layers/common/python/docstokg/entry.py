@@ -9,7 +9,7 @@ from typing import Any
 
 from docstokg.domain.deadline import Deadline
 from docstokg.errors import DocsToKGError, Refused
-from docstokg.settings import Settings
+from docstokg.settings import Settings, unknown_variables
 from docstokg.wiring import WARM_TIME_S, Handler, Wiring, by_name, with_secrets
 
 # Seconds to prepare after a restore; Lambda allows the hooks 10 s, of which secrets may take 5.
@@ -47,6 +47,8 @@ class Entry:
         self._refused_at = -math.inf
         self._refusal = False
         self._wiring.telemetry.on_error = self._note_refusal
+        if unknown := unknown_variables(os.environ):
+            self._wiring.telemetry.log("WARNING", "unknown_settings", error="; ".join(unknown))
         self._prepare(WARM_TIME_S)
         freeze_garbage()
 
@@ -127,7 +129,7 @@ def entry_point(
             raise AttributeError(f"module {module['__name__']!r} has no attribute {name!r}")
         from docstokg.adapters.aws.snapshots import around_snapshot
 
-        entry = Entry(build, Settings.from_environment(os.environ))
+        entry = Entry(build, Settings.from_environment(os.environ, strict=False))
         around_snapshot(entry.before_snapshot, entry.after_restore)
         module[name] = entry
         return entry

@@ -1,8 +1,9 @@
 """Settings."""
 
+import difflib
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, field_validator
@@ -24,6 +25,32 @@ UNPREFIXED = (
     "PROVIDER_JINA_ENABLED",
     "RAG_LOG_SNIPPETS",
 )
+# Variables of scripts, tests and examples.
+OUTSIDE = (
+    "DOCSTOKG_REQUIRE",
+    "DOCSTOKG_TEST_CHUNKS",
+    "DOCSTOKG_TOKEN",
+    "DOCSTOKG_KEY",
+    "DOCSTOKG_URL",
+)
+# Removed variables, and the variable that replaces each; a constant replaces an empty one.
+REPLACED = {
+    "DOCSTOKG_CACHE_TABLE": "DOCSTOKG_TABLES",
+    "DOCSTOKG_CIRCUIT_TABLE": "DOCSTOKG_TABLES",
+    "DOCSTOKG_AWS_REGION": "AWS_DEFAULT_REGION",
+    "DOCSTOKG_INDEX_CA_FILE": "SSL_CERT_FILE",
+    "DOCSTOKG_CURSOR_KEY": "",
+    "DOCSTOKG_CYPHER_TIMEOUT_MS": "",
+    "DOCSTOKG_MAX_BLOCKS": "",
+    "DOCSTOKG_MAX_FULL_TEXT_BYTES": "",
+    "DOCSTOKG_CACHE_TTL_S": "",
+    "DOCSTOKG_TRACE_DAYS": "",
+    "DOCSTOKG_HEALTH_KEEP_S": "",
+    "DOCSTOKG_EXTRACT_PARALLEL": "",
+    "DOCSTOKG_EXTRACT_TIMEOUT_S": "",
+}
+# Kubernetes sets them for a service named docstokg.
+_SERVICE = re.compile(r"_(SERVICE_HOST|SERVICE_PORT|PORT)(_.*)?$")
 SECRETS = (
     "index_password",
     "graph_password",
@@ -353,8 +380,13 @@ class Settings(
     """All settings; field `index_url` is the variable `DOCSTOKG_INDEX_URL`."""
 
     @classmethod
-    def from_environment(cls, environment: Mapping[str, str]) -> "Settings":
-        """Read the settings; raise `Misconfigured` with every invalid variable."""
+    def from_environment(cls, environment: Mapping[str, str], *, strict: bool = True) -> "Settings":
+        """Read the settings; raise `Misconfigured` with every invalid variable.
+
+        If `strict`, variables with the product's prefix that nothing reads are invalid.
+        """
+        if strict and (unknown := unknown_variables(environment)):
+            raise Misconfigured(f"wrong setting: {'; '.join(unknown)}")
         values: dict[str, Any] = {}
         for field in NAMES:
             name = variable(field)
@@ -373,6 +405,26 @@ PARTS: tuple[type[Contract], ...] = tuple(
     part for part in Settings.__bases__ if issubclass(part, Contract) and part is not Internal
 )
 NAMES = tuple(field for part in PARTS for field in part.model_fields)
+
+
+def unknown_variables(environment: Mapping[str, str]) -> list[str]:
+    """Return a sentence for each variable with the product's prefix that nothing reads."""
+    known = {*map(variable, NAMES), *OUTSIDE}
+    return [
+        f"{name} {_advice(name, known)}"
+        for name in sorted(environment.keys() - known)
+        if name.startswith(PREFIX) and not _SERVICE.search(name)
+    ]
+
+
+def _advice(name: str, known: Iterable[str]) -> str:
+    if name in REPLACED:
+        return f"was removed; set {REPLACED[name]}" if REPLACED[name] else "was removed; unset it"
+    by_suffix = {full.removeprefix(PREFIX): full for full in known}
+    nearest = difflib.get_close_matches(name.removeprefix(PREFIX), by_suffix, 1)
+    return (
+        f"is unknown; did you mean {by_suffix[nearest[0]]}?" if nearest else "is unknown; unset it"
+    )
 
 
 def settings_digest(settings: Settings) -> str:

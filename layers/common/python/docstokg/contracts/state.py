@@ -95,7 +95,8 @@ class Plan(Contract):
     """Plan of all later steps, with one absolute deadline (epoch ms).
 
     `query`: question used for retrieval; `sent`: question as sent, if different; `query_used_by`:
-    its rewriting. `condense`: remote model that rewrites a follow-up. `turns`: last turns.
+    its rewriting. `condense`: remote model that rewrites a follow-up. `rewrite`: its question if
+    that lacks words of the sent one; searched as well, not answered. `turns`: last turns.
     `groups`: None for all passages. `choices`: granted namespaces, if the request names none;
     `namespace` is then a fallback, or "". `recalls`: the recall step runs. `snippet_chars`: in code
     points. `rerank`: "lost" if the requested reranker is unavailable. `told`: progress is
@@ -114,6 +115,7 @@ class Plan(Contract):
     sent: str | None = None
     query_used_by: QueryUsedBy = "as_sent"
     condense: str | None = None
+    rewrite: str | None = None
     condensing_ms: float = 0.0
     condensing_usd: float | None = 0.0
     turns: tuple[Turn, ...] = ()
@@ -147,6 +149,7 @@ class Condensed(Contract):
     query: str
     sent: str | None = None
     query_used_by: QueryUsedBy
+    rewrite: str | None = None
     condensing_ms: float = 0.0
     condensing_usd: float | None = 0.0
 

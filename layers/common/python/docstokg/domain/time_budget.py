@@ -14,6 +14,20 @@ class CallBudget(NamedTuple):
     reserve_s: float = 0.0
 
 
+class TimeShare(NamedTuple):
+    """Share of a request's time for one call, from `least_s` to `most_s` seconds."""
+
+    share: float
+    least_s: float
+    most_s: float
+    reserve_s: float
+
+    def of(self, request_s: float) -> CallBudget:
+        """Return the budget of a call in a request of `request_s` seconds."""
+        cap_s = min(self.most_s, max(self.least_s, self.share * request_s))
+        return CallBudget(cap_s, self.reserve_s)
+
+
 class Timeouts(NamedTuple):
     """Timeouts of a state and its function, in whole seconds.
 
@@ -24,7 +38,7 @@ class Timeouts(NamedTuple):
     function_s: int
 
 
-CONDENSE = CallBudget(1.5, 2.5)
+CONDENSE = TimeShare(0.15, 1.5, 9.0, 2.5)
 RETRIEVE = CallBudget(3.0, 0.25)
 # Maximum seconds of the question embedding for one round trip with the word channels.
 VECTOR_HEAD_START_S = 0.025
@@ -35,8 +49,8 @@ SENTENCES = CallBudget(0.5, 0.4)
 GRAPH_VIEW = CallBudget(2.0, 0.5)
 SYNTHESIZE = CallBudget(float("inf"), 0.3)
 CHECK_ANSWER = CallBudget(0.5, 0.05)
-VERIFY = CallBudget(3.0, 0.3)
-# Seconds reserved for the verifier if less than `VERIFY.cap_s` plus this is left.
+VERIFY = TimeShare(0.25, 3.0, 15.0, 0.3)
+# Seconds reserved for the verifier if less than `VERIFY.least_s` plus this is left.
 VERIFY_LATE_S = 1.0
 CONSISTENCY = CallBudget(0.5, 0.05)
 FULL_TEXT = CallBudget(1.0, 0.05)
@@ -86,14 +100,14 @@ ROUTE_S = 29
 NETS: Final[dict[str, Timeouts]] = {
     "validate": Timeouts(5, 4),
     "recall": Timeouts(6, 5),
-    "condense": Timeouts(2, 28),
+    "condense": Timeouts(None, 28),
     "route": Timeouts(5, 4),
     "retrieve": Timeouts(6, 5),
     "expand": Timeouts(5, 4),
     "ground": Timeouts(6, 5),
     "traverse": Timeouts(6, 5),
     "synthesize": Timeouts(None, 28),
-    "respond": Timeouts(8, 7),
+    "respond": Timeouts(None, 11),
     "check": Timeouts(None, 27),
     "documents": Timeouts(None, 10),
     "mcp": Timeouts(None, 28),
@@ -109,6 +123,7 @@ def net(name: str) -> Timeouts:
     return NETS.get(name, Timeouts(None, ROUTE_S - 1))
 
 
-def kept_for_verifier_s(left_s: float) -> float:
-    """Return the seconds for a verifier: 3 if at least 4 are left, else 1."""
-    return VERIFY.cap_s if left_s >= VERIFY.cap_s + VERIFY_LATE_S else VERIFY_LATE_S
+def reserved_for_verifier_s(remaining_s: float, request_s: float) -> float:
+    """Return the seconds for a verifier: its share, else 3, if another 1 remains; else 1."""
+    budgets = (VERIFY.of(request_s).cap_s, VERIFY.least_s)
+    return next((cap_s for cap_s in budgets if remaining_s >= cap_s + VERIFY_LATE_S), VERIFY_LATE_S)

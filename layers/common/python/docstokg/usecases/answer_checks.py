@@ -64,7 +64,7 @@ def check_generated(
         compare=comparison,
         repair=run.plan.repair,
         probability=synthesis.probability,
-        verifier=asking(run, checks.verifier, synthesis.model),
+        verifier=asking(run, checks.verifier, synthesis.model, run.plan.budget_limits.timeout_s),
     )
     checked = checks.consistent(run, checked)
     if is_altered:

@@ -15,7 +15,7 @@ from docstokg.domain.deadline import Deadline
 from docstokg.domain.text.sentences import sentence_spans
 from docstokg.domain.text.snippets import coverage, question_stems
 from docstokg.domain.text.words import WORD
-from docstokg.domain.time_budget import VERIFY
+from docstokg.domain.time_budget import CHECK_S, VERIFY
 from docstokg.errors import DocsToKGError, Timeout, WrongAnswer
 from docstokg.ports import Opinion, Pair, Verifier
 from docstokg.usecases.run import Call
@@ -73,8 +73,13 @@ class Asking(NamedTuple):
         )
 
 
-def asking(call: Call, verifier: Verifier | None, author: str | None = None) -> Asking | None:
-    """Return a verifier bound to a call and its time, or None without one.
+def asking(
+    call: Call,
+    verifier: Verifier | None,
+    author: str | None = None,
+    request_s: float = CHECK_S,
+) -> Asking | None:
+    """Return a verifier bound to a call and its share of the request's seconds, or None without.
 
     `author`: the model that wrote the text.
     """
@@ -84,7 +89,7 @@ def asking(call: Call, verifier: Verifier | None, author: str | None = None) -> 
     return Asking(
         verifier.name,
         kind == "llm" and author is not None and _bare(author) == _bare(model),
-        lambda claims: verify(call, verifier, claims, call.deadline.limit(*VERIFY)),
+        lambda claims: verify(call, verifier, claims, call.deadline.limit(*VERIFY.of(request_s))),
     )
 
 

@@ -32,16 +32,17 @@ from docstokg.domain.text.words import is_visible
 from docstokg.errors import LoadError
 
 _LEFT_OUT = (
-    "script style noscript template nav aside header footer form button select option iframe"
-    " object embed svg canvas math head link meta dialog"
+    "script, style, noscript, template, nav, aside:not([epub\\:type]), header, footer, form,"
+    " button, select, option, iframe, object, embed, svg, canvas, math, head, link, meta, dialog,"
+    " [role=navigation]"
 )
-LEFT_OUT = frozenset(_LEFT_OUT.split())
 HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _BLOCKS = (
     "p div section article main body html ul ol dl li dt dd table pre blockquote figure"
     " figcaption address details summary hr h1 h2 h3 h4 h5 h6 center fieldset tr td th tbody thead"
 )
 BLOCKS = frozenset(_BLOCKS.split())
+_ANY_BLOCK = ", ".join(BLOCKS)
 _STEERING_CLASSES = (
     "nav navbar navheader navfooter navigation nav-panel breadcrumb breadcrumbs sphinxsidebar"
 )
@@ -57,8 +58,6 @@ _MARKED = (
 )  # fmt: skip
 # Elements whose formatting carries meaning.
 MARKED = ", ".join(_MARKED)
-# Attribute of hidden elements.
-ATTRIBUTE = "docstokg-hidden"
 _UNSEEN = re.compile(
     r"display:\s*none|visibility:\s*hidden|opacity:\s*0(?:\.0*)?\s*(?:;|\Z)"
     r"|font-size:\s*(?:[01](?:\.\d+)?p[tx]|2(?:\.[0-5]\d*)?px|0)"
@@ -88,19 +87,32 @@ def convert(raw: bytes) -> tuple[Outline, ...]:
     body = tree.body
     if body is None:
         raise LoadError("contains no HTML")
-    maker = TextMaker()
-    _write_marks(body, maker.left_out)
-    _walk(_main(body), maker, 0)
+    main, maker = _main(body), _Maker()
+    _remove(body, [*_hidden(body, maker.left_out), *_steering(body)])
+    for block in main.css(_ANY_BLOCK):
+        holder = block.parent
+        while holder is not None and holder.mem_id not in maker.holders:
+            maker.holders.add(holder.mem_id)
+            holder = holder.parent
+    _walk(main, maker, 0)
     made = maker.outline(encoding=encoding)
     return (replace(made, title=made.title or title),)
 
 
-def _write_marks(body: LexborNode, left_out: Counter[str]) -> None:
+class _Maker(TextMaker):
+    """Has the addresses of the elements that contain blocks in `holders`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.holders: set[int] = set()
+
+
+def _hidden(body: LexborNode, left_out: Counter[str]) -> Iterator[LexborNode]:
     for node in body.css(MARKED):
         tag = node.tag or ""
         if kind := STRUCK_OUT if tag in STRUCK else _invisible(node):
             left_out[kind] += is_visible(node.text(deep=True))
-            node.attrs[ATTRIBUTE] = kind
+            yield node
         elif tag == "math":
             with contextlib.suppress(LoadError):
                 node.insert_before(linear(parse((node.html or "").replace("&nbsp;", " ").encode())))
@@ -109,6 +121,33 @@ def _write_marks(body: LexborNode, left_out: Counter[str]) -> None:
         elif marks := _marks(node, tag):
             node.insert_before(marks[0])
             node.insert_after(marks[1])
+
+
+def _steering(body: LexborNode) -> Iterator[LexborNode]:
+    yield from body.css(_LEFT_OUT)
+    for node in body.css("[class]"):
+        if not STEERING_CLASSES.isdisjoint((node.attributes["class"] or "").lower().split()):
+            yield node
+    links: Counter[int] = Counter()
+    for link in body.css("a[rel]"):
+        holder = link.parent
+        if holder is not None and (link.attributes["rel"] or "").lower() in STEERING_LINKS:
+            links[holder.mem_id] += 1
+            if links[holder.mem_id] == LEAST_STEERING:
+                yield holder
+
+
+def _remove(body: LexborNode, nodes: Iterable[LexborNode]) -> None:
+    by_address = {node.mem_id: node for node in nodes if node != body}
+    outermost = []
+    for node in by_address.values():
+        holder = node.parent
+        while holder is not None and holder.mem_id not in by_address:
+            holder = holder.parent
+        if holder is None:
+            outermost.append(node)
+    for node in outermost:
+        node.decompose()
 
 
 def _marks(node: LexborNode, tag: str) -> str:
@@ -148,19 +187,17 @@ def _main(body: LexborNode) -> LexborNode:
     return body
 
 
-def _walk(node: LexborNode, maker: TextMaker, depth: int) -> None:
+def _walk(node: LexborNode, maker: _Maker, depth: int) -> None:
     _walk_all(node.iter(include_text=True), maker, depth)
 
 
-def _walk_all(nodes: Iterable[LexborNode], maker: TextMaker, depth: int) -> None:
+def _walk_all(nodes: Iterable[LexborNode], maker: _Maker, depth: int) -> None:
     check_depth(depth)
     loose: list[str] = []
     for child in nodes:
         tag = child.tag or ""
-        if _is_left_out(child):
-            continue
         if tag not in BLOCKS:
-            if _holds_blocks(child):
+            if child.mem_id in maker.holders:
                 _flush(loose, maker)
                 _walk(child, maker, depth + 1)
             else:
@@ -171,26 +208,7 @@ def _walk_all(nodes: Iterable[LexborNode], maker: TextMaker, depth: int) -> None
     _flush(loose, maker)
 
 
-def _is_left_out(node: LexborNode) -> bool:
-    tag = node.tag or ""
-    if tag == "-text":
-        return False
-    if tag == "aside" and "epub:type" in node.attributes:  # a footnote of a book
-        return False
-    return tag in LEFT_OUT or tag == "-comment" or _steers(node)
-
-
-def _steers(node: LexborNode) -> bool:
-    attributes = node.attributes
-    if attributes.get("role") == "navigation" or ATTRIBUTE in attributes:
-        return True
-    if not STEERING_CLASSES.isdisjoint((attributes.get("class") or "").lower().split()):
-        return True
-    links = (child.attributes.get("rel") or "" for child in node.iter() if child.tag == "a")
-    return sum(rel.lower() in STEERING_LINKS for rel in links) >= LEAST_STEERING
-
-
-def _block(node: LexborNode, tag: str, maker: TextMaker, depth: int) -> None:  # noqa: C901, PLR0912 - one branch a tag
+def _block(node: LexborNode, tag: str, maker: _Maker, depth: int) -> None:  # noqa: C901, PLR0912 - one branch a tag
     if tag in HEADINGS:
         words = one_line(_inline(node, depth + 1)).rstrip("¶#").rstrip()
         inner = node.css_first("[id]")
@@ -204,8 +222,7 @@ def _block(node: LexborNode, tag: str, maker: TextMaker, depth: int) -> None:  #
     elif tag == "table" and not any(inner != node for inner in node.css(LAYOUT)):
         caption = node.css_first("caption")
         name = one_line(_inline(caption, depth + 1)) if caption is not None else ""
-        rows = [_row(row, depth + 1) for row in node.css("tr") if not _is_left_out(row)]
-        maker.table(rows, name=name)
+        maker.table([_row(row, depth + 1) for row in node.css("tr")], name=name)
     elif tag in ("ul", "ol"):
         for kind, lines in groupby(_list_lines(node, depth + 1, ""), itemgetter(0)):
             between = "\n" if kind == "list" else "\n\n"
@@ -221,7 +238,7 @@ def _block(node: LexborNode, tag: str, maker: TextMaker, depth: int) -> None:  #
             maker.add("text", words)
     elif tag == "dd" and _follows_term(node):
         pass  # written with its term
-    elif _holds_blocks(node):
+    elif node.mem_id in maker.holders:
         _walk(node, maker, depth + 1)
     else:
         maker.add("text", one_line(_inline(node, depth + 1)))
@@ -234,7 +251,7 @@ def _follows_term(node: LexborNode) -> bool:
     return before is not None and before.tag == "dt"
 
 
-def _described(words: str, node: LexborNode, maker: TextMaker, depth: int) -> None:
+def _described(words: str, node: LexborNode, maker: _Maker, depth: int) -> None:
     children = list(node.iter(include_text=True))
     structured = (n for n, child in enumerate(children) if _holds(child, *STRUCTURED))
     plain = next(structured, len(children))
@@ -245,7 +262,7 @@ def _described(words: str, node: LexborNode, maker: TextMaker, depth: int) -> No
 
 def _list_lines(node: LexborNode, depth: int, indent: str) -> Iterator[tuple[BlockKind, str]]:
     check_depth(depth)
-    items = (item for item in node.iter() if item.tag == "li" and not _is_left_out(item))
+    items = (item for item in node.iter() if item.tag == "li")
     step = -1 if "reversed" in node.attributes else 1
     number = _integer(node, "start") or (1 if step > 0 else len(node.css("li")))
     for item in items:
@@ -270,8 +287,6 @@ def _pieces(nodes: Iterable[LexborNode], depth: int) -> Iterator[tuple[BlockKind
     check_depth(depth)
     words: list[str] = []
     for node in nodes:
-        if _is_left_out(node):
-            continue
         if not _holds(node, "pre"):
             words += [_inline(node, depth + 1), " " if node.tag in BLOCKS else ""]
             continue
@@ -291,7 +306,7 @@ def _set_off(code: LexborNode) -> str:
 
 
 def _holds(node: LexborNode, *tags: str) -> bool:
-    if node.tag == "-text":
+    if (node.tag or "-").startswith("-"):
         return False
     return node.tag in tags or node.css_first(", ".join(tags)) is not None
 
@@ -305,7 +320,7 @@ def _row(row: LexborNode, depth: int) -> list[Cell]:
             cell.tag == "th",
         )
         for cell in row.iter()
-        if cell.tag in ("td", "th") and not _is_left_out(cell)
+        if cell.tag in ("td", "th")
     ]
 
 
@@ -314,15 +329,11 @@ def _integer(node: LexborNode, name: str) -> int | None:
     return int(text) if text.removeprefix("-").isdecimal() else None
 
 
-def _holds_blocks(node: LexborNode) -> bool:
-    return any((inner.tag or "") in BLOCKS for inner in node.css("*") if inner != node)
-
-
 def _inline(node: LexborNode, depth: int) -> str:
     check_depth(depth)
     if node.tag == "-text":
         return node.text(deep=False) or ""
-    if _is_left_out(node):
+    if node.tag == "-comment":
         return ""
     if node.tag == "br":
         return " "

@@ -5,33 +5,19 @@ from xml.etree.ElementTree import Element
 
 from docstokg.adapters.conversion.convert_lines import TextMaker, filled, one_line
 from docstokg.adapters.conversion.convert_sheets import write_sheet
-from docstokg.adapters.conversion.marks import (
-    DELETED,
-    HIDDEN,
-    LEVEL,
-    LOWERED,
-    RAISED,
-    SAME_COLOUR,
-    STRUCK_OUT,
-    TINY,
-    linear,
-    list_line,
-    numeral,
-)
+from docstokg.adapters.conversion.marks import DELETED, HIDDEN, WHITE, Words, linear, list_line
+from docstokg.adapters.conversion.numbering import Level, integer, printed
 from docstokg.adapters.conversion.package import Package
 from docstokg.adapters.conversion.table_header import Cell
 from docstokg.contracts.outline import Outline
-from docstokg.domain.text.words import is_visible
 
 # Maximum copies of a repeated row or cell.
 MOST_REPEATED = 1_000
 
-# Maximum depth of styles based on styles.
-DEEPEST_STYLE = 9
-
 _NO_WORDS = frozenset(("annotation", "note", "tracked-changes", "bookmark"))
 _SPACES = frozenset(("s", "tab", "line-break"))
 _COLLAPSED = ("collapse", "filter")
+_COLOURS = {"color", "background-color"}
 _FAMILIES = {"span": "text", "p": "paragraph", "h": "paragraph"}
 _COUNTED = {"annotation": "comments not read", "checkbox": "form fields not read",
             "deletion": DELETED}  # fmt: skip
@@ -47,22 +33,20 @@ def convert(raw: bytes) -> tuple[Outline, ...]:
     reader = _Reader(package, content)
     body = content.find("body")
     for part in body if body is not None else ():
-        reader.background = "#ffffff" if part.tag == "text" else ""
+        reader.background = WHITE if part.tag == "text" else ""
         reader.walk(part, part.tag == "spreadsheet")
     for part in body.iter() if body is not None else ():
         if part.tag in _COUNTED:
             reader.maker.left_out[_COUNTED[part.tag]] += 1
-    title = next(package.optional("meta.xml").iter("title"), None)
-    return (reader.maker.outline((title.text or "") if title is not None else ""),)
+    return (reader.maker.outline(package.title("meta.xml")),)
 
 
-class _Reader:
+class _Reader(Words):
     """Writes parts with the numbers and without the hidden text of their styles."""
 
     def __init__(self, package: Package, content: Element) -> None:
         self.maker = TextMaker()
-        # Colour behind the text, "" if unknown.
-        self.background = ""
+        super().__init__(self.maker.left_out)
         self._package = package
         self._styles = {
             (style.get("family", style.tag), style.get("name", "")): style
@@ -71,6 +55,7 @@ class _Reader:
             if holder.tag in ("styles", "automatic-styles")
             for style in holder
         }
+        self._looks: dict[tuple[str, str], dict[str, str]] = {}
         self._outline = _levels(self._styles.get(("outline-style", "Outline")))
         self._headings: dict[int, int] = {}
         self._lists: dict[str, int] = {}
@@ -99,31 +84,35 @@ class _Reader:
         if part.get("display") == "none":
             return HIDDEN
         name = part.get("style-name", "")
-        if part.tag == "page" and self._style("drawing-page", name).get("visibility") == "hidden":
+        if part.tag == "page" and self._look("drawing-page", name).get("visibility") == "hidden":
             return "hidden slides not read"
-        is_shown = part.tag != "table" or self._style("table", name).get("display") != "false"
+        is_shown = part.tag != "table" or self._look("table", name).get("display") != "false"
         return "" if is_shown else "hidden sheets not read"
 
-    def _style(self, family: str, name: str) -> dict[str, str]:
-        column_cells: dict[str, str] = {}
-        for _ in range(DEEPEST_STYLE):
-            style = self._styles.get((family, name))
-            if style is None:
-                break
+    def _look(self, family: str, name: str) -> dict[str, str]:
+        look = self._looks.get((family, name))
+        if look is None:
+            look = self._looks[family, name] = {}  # a style may be based on itself
+            style = self._styles.get((family, name), ())
+            if isinstance(style, Element):
+                look |= self._look(family, style.get("parent-style-name", ""))
             for properties in style:
-                column_cells = {**properties.attrib, **column_cells}
-            name = style.get("parent-style-name", "")
-        return column_cells
+                look |= properties.attrib
+            for key in _COLOURS & look.keys():
+                look[key] = look[key].removeprefix("#").upper()
+            if look.get("background-color") == "TRANSPARENT":
+                del look["background-color"]
+        return look
 
     def _heading(self, part: Element) -> None:
-        level = _times(part, "outline-level")
+        level = integer(part.get("outline-level"))
         form = self._outline.get(level)
         marker = ""
-        if form is not None and form.get("num-format") and part.get("is-list-header") != "true":
-            count = self._headings.get(level, _times(form, "start-value") - 1) + 1
+        if form is not None and form.style and part.get("is-list-header") != "true":
+            count = self._headings.get(level, form.start - 1) + 1
             self._headings = {at: n for at, n in self._headings.items() if at < level}
             self._headings[level] = count
-            marker = _marker(self._outline, level, self._headings)
+            marker = printed(self._outline, level, self._headings)
         self.maker.heading(one_line(f"{marker} {self._words(part)}"), level)
 
     def _sheet(self, table: Element) -> Iterator[list[str]]:
@@ -153,8 +142,8 @@ class _Reader:
 
     def _cell(self, cell: Element, head: bool) -> tuple[Cell, int]:
         around = self.background
-        fill = self._style("table-cell", cell.get("style-name", "")).get("background-color", "")
-        self.background = around if fill in ("", "transparent") else fill
+        fill = self._look("table-cell", cell.get("style-name", ""))
+        self.background = fill.get("background-color", around)
         text = " ".join(self._words(part) for part in cell if part.tag in ("p", "list", "h"))
         self.background = around
         columns, rows = (_times(cell, f"number-{way}-spanned") for way in ("columns", "rows"))
@@ -165,15 +154,14 @@ class _Reader:
     ) -> Iterator[str]:
         name = listing.get("style-name") or name
         levels = _levels(self._styles.get(("list-style", name)))
-        form = levels.get(level)
-        count = _times(form, "start-value") - 1 if form is not None else 0
+        count = levels[level].start - 1 if level in levels else 0
         if listing.get("continue-numbering") == "true":
             count = self._lists.get(name, count)
         for item in listing:
-            if item.tag == "list-item":
-                count = _times(item, "start-value") if item.get("start-value") else count + 1
+            is_item = item.tag == "list-item"
+            count = integer(item.get("start-value"), count + 1) if is_item else count
             counts = {**above, level: count}
-            marker = _marker(levels, level, counts) if item.tag == "list-item" else ""
+            marker = printed(levels, level, counts) if is_item else ""
             parts = (self._words(part) for part in item if part.tag in ("p", "h"))
             if words := one_line(" ".join(parts)):
                 yield list_line(marker or "-", words, "  " * (level - 1))
@@ -186,11 +174,9 @@ class _Reader:
         tag = element.tag
         if tag == "object":
             return self._object(element.get("href", "").strip("./"))
-        family = _FAMILIES.get(tag, "")
-        style = self._style(family, element.get("style-name", "")) if family else {}
+        look = self._look(_FAMILIES[tag], element.get("style-name", "")) if tag in _FAMILIES else {}
         around = self.background
-        shade = style.get("background-color", "transparent")
-        self.background = around if shade == "transparent" else shade
+        self.background = look.get("background-color", around)
         parts = [element.text or ""]
         for part in element:
             if part.tag in _SPACES:
@@ -198,31 +184,11 @@ class _Reader:
             elif part.tag not in _NO_WORDS:
                 parts.append(self._words(part))
             parts.append(part.tail or "")
-        text = "".join(parts)
-        kind = self._kind(style) if style and is_visible(text) else ""
+        text = self.marked("".join(parts), look)
         self.background = around
-        if kind:
-            self.maker.left_out[kind] += 1
-            return ""
-        place = style.get("text-position", "0").split()[0] if tag == "span" else "0"
-        if place not in ("0", "0%", "normal"):
-            is_low = place == "sub" or place.startswith("-")
-            text = f"{LOWERED if is_low else RAISED}{text}{LEVEL}"
         if tag == "ruby-text":
             return f"({text})"
         return one_line(text) if tag in ("p", "h") else text
-
-    def _kind(self, style: dict[str, str]) -> str:
-        if style.get("display") == "none":
-            return HIDDEN
-        lines = (style.get(f"text-line-through-{way}", "none") for way in ("style", "type"))
-        if any(line != "none" for line in lines):
-            return STRUCK_OUT
-        size = style.get("font-size", "").removesuffix("pt")
-        if size.replace(".", "", 1).isdecimal() and float(size) < 2:
-            return TINY
-        is_same = self.background and style.get("color") == self.background
-        return SAME_COLOUR if is_same else ""
 
     def _object(self, name: str) -> str:
         formula = self._package.optional(f"{name}/content.xml")
@@ -232,21 +198,19 @@ class _Reader:
         return ""
 
 
-def _levels(style: Element | None) -> dict[int, Element]:
-    return {_times(level, "level"): level for level in style} if style is not None else {}
+def _levels(style: Element | None) -> dict[int, Level]:
+    return {
+        level: _level(form, level)
+        for form in (style if style is not None else ())
+        for level in [_times(form, "level")]
+    }
 
 
-def _marker(levels: dict[int, Element], level: int, counts: dict[int, int]) -> str:
-    form = levels.get(level)
-    if form is None or not form.get("num-format"):
-        return "-"
+def _level(form: Element, level: int) -> Level:
     first = level + 1 - _times(form, "display-levels")
-    numbers = [
-        numeral(counts.get(at, 1), levels[at].get("num-format", "1"))
-        for at in range(first, level + 1)
-        if at in levels
-    ]
-    return f"{form.get('num-prefix', '')}{'.'.join(numbers)}{form.get('num-suffix', '')}".strip()
+    numbers = ".".join(f"%{at}" for at in range(max(first, 1), level + 1))
+    text = f"{form.get('num-prefix', '')}{numbers}{form.get('num-suffix', '')}"
+    return Level(form.get("num-format", ""), text, _times(form, "start-value"))
 
 
 def _notes(part: Element) -> Iterator[Element]:
@@ -256,5 +220,4 @@ def _notes(part: Element) -> Iterator[Element]:
 
 
 def _times(element: Element, name: str) -> int:
-    text = element.get(name, "1")[:6]
-    return min(int(text), MOST_REPEATED) if text.isdecimal() else 1
+    return min(integer(element.get(name)), MOST_REPEATED)

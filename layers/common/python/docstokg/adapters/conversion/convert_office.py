@@ -1,28 +1,16 @@
 """DOCX and PPTX."""
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
 from xml.etree.ElementTree import Element
 
+from docstokg.adapters.conversion import marks
 from docstokg.adapters.conversion.convert_lines import TextMaker, one_line
-from docstokg.adapters.conversion.marks import (
-    DELETED,
-    HIDDEN,
-    LEVEL,
-    LOWERED,
-    RAISED,
-    SAME_COLOUR,
-    STRUCK_OUT,
-    TINY,
-    UNKNOWN_BACKGROUND,
-    linear,
-    list_line,
-    numeral,
-)
+from docstokg.adapters.conversion.marks import WHITE, linear, list_line, numeral
 from docstokg.adapters.conversion.number_format import EPOCH, shown
-from docstokg.adapters.conversion.numbering import Numbering, value_of
-from docstokg.adapters.conversion.package import Package
+from docstokg.adapters.conversion.numbering import STYLES, Numbering, integer, value_of
+from docstokg.adapters.conversion.package import MISSING, Package
 from docstokg.adapters.conversion.table_header import Cell
 from docstokg.contracts.outline import Outline
 from docstokg.domain.text.words import is_visible
@@ -32,14 +20,14 @@ _HOLDERS = frozenset(
     ("sdt", "sdtContent", "customXml", "ins", "smartTag", "AlternateContent", "Choice")
 )
 _SIGNS = {"tab": " ", "br": " ", "cr": " ", "noBreakHyphen": "-"}
-_NO_WORDS = frozenset(("Fallback", "txbxContent", "rt"))
+_NO_WORDS = frozenset(("Fallback", "txbxContent", "rt", "rPr", "pPr"))
 # Numbers of clauses (`2.2`) begin a paragraph, others (`2.`, `b)`) a list item.
 _CLAUSE = re.compile(r"\D{0,3}\d+\.\d")
-_SLIDE_NUMBER = re.compile(r"(arabic|alphaLc|alphaUc|romanLc|romanUc)(\w*)")
-_SLIDE_STYLES = {"arabic": "1", "alphaLc": "a", "alphaUc": "A", "romanLc": "i", "romanUc": "I"}
-_NOTHING = Element("none")
-WHITE = "FFFFFF"
+_SLIDE_NUMBER = re.compile(r"([a-z]+(?:Lc|Uc)?)(\w*)")
+_BRACKETS = {"ParenBoth": "(%)", "ParenR": "%)", "Period": "%."}
 _NOTES = ("footnote", "endnote")
+_ON = ("1", "true", "on")
+_PARTS = ("styles", "numbering", "footnotes", "endnotes")
 _PRIVATE = range(0xE000, 0xF900)
 
 # Parts that may contain text: name pattern -> wording of the note.
@@ -53,18 +41,10 @@ UNREAD = (
 )
 
 
-class Words:
-    """Reads Office words and counts skipped texts in `left_out`.
+class Words(marks.Words):
+    """Reads Office words; `looks`: text properties of Word's styles by id."""
 
-    `styles`: Word's styles by id. `smallest`: minimum text size in the file's units.
-    """
-
-    def __init__(
-        self, left_out: Counter[str], styles: Mapping[str, Element] | None = None, smallest: int = 4
-    ) -> None:
-        self.left_out, self._styles, self._smallest = left_out, styles or {}, smallest
-        # Colour (RGB) behind the text, "" if unknown.
-        self.background = WHITE
+    looks: Mapping[str, Mapping[str, str]] = {}
 
     def on(self, background: str | None, element: Element) -> str:
         """Return the words of a part that has its own background, unless None."""
@@ -90,39 +70,20 @@ class Words:
             return linear(element)
         if tag == "checkBox":
             checked = element.find("checked")
-            return "☒ " if _is_on(element.find("default") if checked is None else checked) else "☐ "
+            return "☒ " if is_on(element.find("default") if checked is None else checked) else "☐ "
         if tag in ("del", "moveFrom"):
             words = "".join(part.text or "" for part in element.iter("delText"))
-            self.left_out[DELETED] += is_visible(words)
+            self.left_out[marks.DELETED] += is_visible(words)
             return ""
         if tag == "rPh":
             self.left_out["readings not read"] += 1
             return ""
-        if tag == "r":
-            return self._run(element)
-        text = "".join(self.of(part) for part in element if part.tag not in _NO_WORDS)
+        text = "".join([self.of(part) for part in element if part.tag not in _NO_WORDS])
+        if tag == "r" and (direct := element.find("rPr")) is not None:
+            look = look_of(direct)
+            return self.marked(text, {**self.looks.get(look.get("rStyle", ""), {}), **look})
         reading = element.find("rt") if tag == "ruby" else None
         return f"{text}({self.of(reading)})" if reading is not None else text
-
-    def _run(self, run: Element) -> str:
-        text = "".join(self.of(part) for part in run if part.tag not in _NO_WORDS)
-        direct = run.find("rPr")
-        if direct is None or not is_visible(text):
-            return text
-        style = self._styles.get(value_of(direct, "rStyle"), _NOTHING).find("rPr")
-        background = shade_of(direct)
-        background = self.background if background is None else background
-        for properties in (direct, style):
-            if kind := left_out_kind(properties, background, self._smallest):
-                self.left_out[kind] += 1
-                return ""
-        if not background and colour_of(direct) == WHITE:
-            self.left_out[UNKNOWN_BACKGROUND] += 1
-        place = value_of(direct, "vertAlign") or value_of(style, "vertAlign")
-        offset = {"superscript": "1", "subscript": "-1"}.get(place, direct.get("baseline", "0"))
-        if not offset.strip("0"):
-            return text
-        return f"{LOWERED if offset.startswith('-') else RAISED}{text}{LEVEL}"
 
     def _symbol(self, code: str) -> str:
         number = int(code, 16) if re.fullmatch(r"[0-9A-Fa-f]{1,5}", code) else 0xF000
@@ -148,15 +109,8 @@ def convert_docx(raw: bytes) -> tuple[Outline, ...]:
     package = Package(raw, "DOCX document")
     main = package.main()
     links = list(package.links(main).values())
-    parts = dict(links)
-    styles = package.optional(parts.get("styles", ""))
-    notes = {
-        (kind, note.get("id", "")): note
-        for kind in _NOTES
-        for note in package.optional(parts.get(f"{kind}s", "")).iter(kind)
-        if note.get("type", "normal") == "normal"
-    }
-    body = _Body(Numbering(package.optional(parts.get("numbering", "")), styles), notes)
+    parts = {kind: package.optional(name) for kind, name in links if kind in _PARTS}
+    body = _Body(parts)
     document = package.tree(main)
     page = document.find("background")
     body.words.background = WHITE if page is None else page.get("color", "")
@@ -173,19 +127,28 @@ def convert_docx(raw: bytes) -> tuple[Outline, ...]:
 
 
 class _Body:
-    def __init__(self, numbering: Numbering, notes: dict[tuple[str, str], Element]) -> None:
+    def __init__(self, parts: Mapping[str, Element]) -> None:
         self.maker, self.title = TextMaker(), ""
-        self.words = Words(self.maker.left_out, numbering.styles)
-        self._numbering, self._notes = numbering, notes
+        self.words = Words(self.maker.left_out, 4)
+        styles = parts.get("styles", MISSING)
+        self._numbering = Numbering(parts.get("numbering", MISSING), styles)
+        self.words.looks = {
+            style.get("styleId", ""): look_of(style.find("rPr")) for style in styles.iter("style")
+        }
+        self._notes = {
+            (kind, note.get("id", "")): note
+            for kind in _NOTES
+            for note in parts.get(f"{kind}s", MISSING).iter(kind)
+            if note.get("type", "normal") == "normal"
+        }
         self._items: list[str] = []
 
     def write(self, holder: Element | None) -> None:
         caption = ""
-        parts = list(_parts(holder))
-        for part, following in zip(parts, [*parts[1:], _NOTHING], strict=True):
+        for part, following in pairwise([*_named(holder, "p", "tbl"), MISSING]):
             if part.tag == "tbl":
                 self._flush()
-                self.maker.table([self._row(row) for row in _named(part, "tr")], name=caption)
+                self.maker.table(map(self._row, _named(part, "tr")), name=caption)
             caption = self._paragraph(part, following.tag == "tbl") if part.tag == "p" else ""
             for hanging in [*_boxes(part), *self._noted(part)]:
                 self._flush()
@@ -202,11 +165,12 @@ class _Body:
 
     def _paragraph(self, part: Element, is_above_table: bool) -> str:
         properties = part.find("pPr")
-        style = self._numbering.styles.get(value_of(properties, "pStyle"), _NOTHING)
+        style = self._numbering.styles.get(value_of(properties, "pStyle"), MISSING)
         name = value_of(style, "name") or value_of(properties, "pStyle")
         shade = shade_of(properties)
-        shade = shade_of(style.find("pPr")) if shade is None else shade
-        words = one_line(self.words.on(shade, part))
+        words = one_line(
+            self.words.on(shade_of(style.find("pPr")) if shade is None else shade, part)
+        )
         marker = self._numbering.marker(properties) if words else None
         printed = f"{marker} {words}" if marker and marker != "-" else words
         heading = _HEADING.match(name)
@@ -245,12 +209,12 @@ def convert_pptx(raw: bytes) -> tuple[Outline, ...]:
     main = package.main()
     links = package.links(main)
     maker, charts = TextMaker(), list[str]()
-    words = Words(maker.left_out, smallest=200)
+    words = Words(maker.left_out, 200)
     slides = dict.fromkeys(node.get("rel:id", "") for node in package.tree(main).iter("sldId"))
     for number, slide in enumerate(slides, 1):
         name = links.get(slide, ("", ""))[1]
         content = package.tree(name)
-        if not _is_on(content, "show", "1"):
+        if not is_on(content, "show", "1"):
             maker.left_out["hidden slides not read"] += 1
             continue
         maker.page(str(number))
@@ -267,53 +231,48 @@ def convert_pptx(raw: bytes) -> tuple[Outline, ...]:
 
 def write_chart(maker: TextMaker, chart: Element) -> None:
     """Write a chart as a table: a row per category, a column per series."""
-    title = next(chart.iter("title"), Element("none"))
+    title = next(chart.iter("title"), MISSING)
     maker.add("text", one_line(" ".join(t.text or "" for t in title.iter("t"))))
     series = list(chart.iter("ser"))
-    names = [one_line(" ".join(_points(node.find("tx")).values())) for node in series]
-    categories: dict[int, str] = {}
+    names = [one_line(" ".join(_points(node, "tx").values())) for node in series]
+    columns: list[dict[int, str]] = [{}]
     for node in series:
-        categories |= _points(node.find("cat")) or _points(node.find("xVal"))
-    values = [_points(node.find("val")) or _points(node.find("yVal")) for node in series]
-    head = [Cell(text, head=True) for text in ("", *names)]
+        columns[0] |= _points(node, "cat", "xVal")
+        columns.append(_points(node, "val", "yVal"))
     rows = [
-        [
-            Cell(text)
-            for text in (categories.get(at, ""), *(direct.get(at, "") for direct in values))
-        ]
-        for at in sorted({at for direct in values for at in direct})
+        [Cell(column.get(at, "")) for column in columns] for at in sorted(set().union(*columns[1:]))
     ]
+    head = [Cell(text, head=True) for text in ("", *names)]
     maker.table([head, *rows] if any(names) else rows)
 
 
-def _points(holder: Element | None) -> dict[int, str]:
-    if holder is None:
-        return {}
-    code = next(holder.iter("formatCode"), Element("none")).text or ""
-    points = {
-        _number(point.get("idx", "0")): shown(point.findtext("v") or "", code, EPOCH)
-        for point in holder.iter("pt")
-    } or {0: holder.findtext("v") or ""}
-    return {at: one_line(value) for at, value in points.items() if value}
+def _points(series: Element, *tags: str) -> dict[int, str]:
+    points: dict[int, str] = {}
+    for holder in (series.find(tag) for tag in tags):
+        if points or holder is None:
+            continue
+        code = next(holder.iter("formatCode"), MISSING).text or ""
+        points = {
+            integer(point.get("idx"), 0): one_line(shown(point.findtext("v") or "", code, EPOCH))
+            for point in holder.iter("pt")
+        } or {0: one_line(holder.findtext("v") or "")}
+    return {at: value for at, value in points.items() if value}
 
 
 def _shapes(slide: Element, maker: TextMaker, words: Words, notes: bool = False) -> None:
     for shape in slide.iter():
         if shape.tag == "tbl":
-            marked = _is_on(shape.find("tblPr"), "firstRow")
-            rows = enumerate(shape.iter("tr"))
+            marked = is_on(shape.find("tblPr"), "firstRow")
             maker.table(
-                [
-                    [cell_of(cell, words, marked and not at) for cell in _named(row, "tc")]
-                    for at, row in rows
-                ]
+                [cell_of(cell, words, marked and not at) for cell in _named(row, "tc")]
+                for at, row in enumerate(shape.iter("tr"))
             )
         elif shape.tag == "sp":
             holder = shape.find("nvSpPr/nvPr/ph")
             kind = holder.get("type", "body") if holder is not None else ""
             if (notes and kind != "body") or kind in ("sldNum", "dt", "ftr"):
                 continue
-            if _is_on(shape.find("nvSpPr/cNvPr"), "hidden"):
+            if is_on(shape.find("nvSpPr/cNvPr"), "hidden"):
                 maker.left_out["hidden shapes not read"] += _has_text(shape)
                 continue
             words.background = colour_of(shape.find("spPr"))
@@ -332,32 +291,20 @@ def _slide_lines(shape: Element, words: Words) -> Iterator[tuple[str, str, str]]
         if not (text := one_line(words.of(paragraph))):
             continue
         properties = paragraph.find("pPr")
-        numbered = properties.find("buAutoNum") if properties is not None else None
-        level = _number(properties.get("lvl", "0")) if properties is not None else 0
-        deepest = level if numbered is not None else level - 1
-        counts = {at: count for at, count in counts.items() if at <= deepest}
-        if numbered is None or (form := _SLIDE_NUMBER.match(numbered.get("type", ""))) is None:
-            yield "-", text, "  " * level
-            continue
-        counts[level] = counts.get(level, _number(numbered.get("startAt", "1")) - 1) + 1
-        around = {"ParenBoth": "()", "ParenR": " )", "Period": " ."}.get(form[2], "  ")
-        yield (
-            f"{around[0]}{numeral(counts[level], _SLIDE_STYLES[form[1]])}{around[1]}".strip(),
-            text,
-            "  " * level,
-        )
-
-
-def _parts(body: Element | None) -> Iterator[Element]:
-    for part in body if body is not None else ():
-        if part.tag in ("p", "tbl"):
-            yield part
-        elif part.tag in _HOLDERS:
-            yield from _parts(part)
+        properties = MISSING if properties is None else properties
+        level, numbered = integer(properties.get("lvl"), 0), properties.find("buAutoNum")
+        form = None if numbered is None else _SLIDE_NUMBER.match(numbered.get("type", ""))
+        counts = {at: n for at, n in counts.items() if at < level + (numbered is not None)}
+        marker = "-"
+        if form is not None and numbered is not None:
+            counts[level] = counts.get(level, integer(numbered.get("startAt")) - 1) + 1
+            number = numeral(counts[level], STYLES.get(form[1], "1"))
+            marker = _BRACKETS.get(form[2], "%").replace("%", number)
+        yield marker, text, "  " * level
 
 
 def _boxes(part: Element) -> Iterator[Element]:
-    for inner in part:
+    for inner in part if next(part.iter("txbxContent"), None) is not None else ():
         if inner.tag == "txbxContent":
             yield inner
         elif inner.tag == "AlternateContent":
@@ -366,30 +313,30 @@ def _boxes(part: Element) -> Iterator[Element]:
             yield from _boxes(inner)
 
 
-def _named(element: Element, tag: str) -> Iterator[Element]:
-    for part in element:
-        if part.tag == tag:
+def _named(element: Element | None, *tags: str) -> Iterator[Element]:
+    for part in element if element is not None else ():
+        if part.tag in tags:
             yield part
         elif part.tag in _HOLDERS:
-            yield from _named(part, tag)
+            yield from _named(part, *tags)
 
 
 def cell_of(cell: Element, words: Words, head: bool) -> Cell:
     """Return a Word or PowerPoint table cell; text None if merged with the cell above."""
     properties = cell.find("tcPr")
     merged = properties.find("vMerge") if properties is not None else None
-    goes_on = merged is not None and merged.get("val", "continue") == "continue"
-    if goes_on or cell.get("vMerge") in ("1", "true"):
-        return Cell(None, _number(value_of(properties, "gridSpan")), head=head)
-    if cell.get("hMerge") in ("1", "true"):
+    span = integer(cell.get("gridSpan") or value_of(properties, "gridSpan"))
+    if is_on(cell, "vMerge") or (
+        merged is not None and merged.get("val", "continue") == "continue"
+    ):
+        return Cell(None, span, head=head)
+    if is_on(cell, "hMerge"):
         return Cell("", head=head)
-    fill = shade_of(properties)
-    words.background = (colour_of(properties) if fill is None else fill) or ""
+    words.background = shade_of(properties) or colour_of(properties)
     text = one_line(" ".join(words.of(p) for p in cell.iter("p")))
     words.background = WHITE
     runs = [run for run in cell.iter("r") if _has_text(run)]
-    bold = [_is_on(run.find("rPr/b")) or _is_on(run.find("rPr"), "b") for run in runs]
-    span = _number(cell.get("gridSpan") or value_of(properties, "gridSpan"))
+    bold = [look_of(run.find("rPr")).get("b") in _ON for run in runs]
     return Cell(text, span, head=head, strong=bool(bold) and all(bold))
 
 
@@ -399,31 +346,28 @@ def _has_text(part: Element) -> bool:
     )
 
 
-def _is_on(element: Element | None, name: str = "val", default: str = "") -> bool:
+def is_on(element: Element | None, name: str = "val", default: str = "") -> bool:
+    """Return whether a switch of an element is on; `val` is on by default."""
     default = default or ("1" if name == "val" else "0")
-    return element is not None and element.get(name, default) in ("1", "true", "on")
+    return element is not None and element.get(name, default) in _ON
 
 
-def left_out_kind(properties: Element | None, background: str, smallest: int) -> str:
-    """Return the note's kind for text that these run properties hide on a background, or ""."""
+def look_of(properties: Element | None) -> dict[str, str]:
+    """Return text properties by name, with the colours of text and background as RGB."""
     if properties is None:
-        return ""
-    if _is_on(properties.find("vanish")):
-        return HIDDEN
-    struck = (_is_on(properties.find(name)) for name in ("strike", "dstrike"))
-    if any(struck) or properties.get("strike", "noStrike") != "noStrike":
-        return STRUCK_OUT
-    size = value_of(properties, "sz") or properties.get("sz", "")
-    if size.isdecimal() and int(size) < smallest:
-        return TINY
-    is_same = background and colour_of(properties) == background
-    return SAME_COLOUR if is_same else ""
+        return {}
+    look = {part.tag: part.get("val", "1") for part in properties} | properties.attrib
+    look["color"] = colour_of(properties)
+    if (shade := shade_of(properties)) is not None:
+        look["background-color"] = shade
+    return look
 
 
 def colour_of(properties: Element | None) -> str:
     """Return the text or fill colour (RGB, capitals) of properties, "" without a fixed one."""
-    for path in ("color", "fgColor", "solidFill/srgbClr"):
-        if properties is not None and (colour := properties.find(path)) is not None:
+    for part in properties if properties is not None else ():
+        colour = part.find("srgbClr") if part.tag == "solidFill" else part
+        if colour is not None and part.tag in ("color", "fgColor", "solidFill"):
             value = colour.get("val") or colour.get("rgb") or ""
             return WHITE if colour.get("theme") == "0" else value[-6:].upper()
     return ""
@@ -431,16 +375,8 @@ def colour_of(properties: Element | None) -> str:
 
 def shade_of(properties: Element | None) -> str | None:
     """Return the shade or highlight of a Word part; None without."""
-    shade = properties.find("shd") if properties is not None else None
     if highlight := value_of(properties, "highlight").replace("none", ""):
         return WHITE if highlight == "white" else highlight
+    shade = properties.find("shd") if properties is not None else None
     fill = shade.get("fill", "auto") if shade is not None else "auto"
     return None if fill == "auto" else fill.upper()
-
-
-def _fill_of(properties: Element | None) -> str:
-    return "" if properties is None else colour_of(properties)
-
-
-def _number(text: str) -> int:
-    return int(text[:6]) if text[:6].isdecimal() else 1

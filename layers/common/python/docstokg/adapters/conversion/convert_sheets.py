@@ -12,13 +12,15 @@ from xml.etree.ElementTree import Element
 from docstokg.adapters.conversion.convert_encoding import decode
 from docstokg.adapters.conversion.convert_lines import TextMaker, one_line
 from docstokg.adapters.conversion.convert_office import (
-    WHITE,
     Words,
     colour_of,
-    left_out_kind,
+    is_on,
+    look_of,
     write_chart,
 )
+from docstokg.adapters.conversion.marks import WHITE, hidden_kind
 from docstokg.adapters.conversion.number_format import BUILT_IN, EPOCH, shown
+from docstokg.adapters.conversion.numbering import integer
 from docstokg.adapters.conversion.package import Package
 from docstokg.adapters.conversion.table_header import (
     Cell,
@@ -104,12 +106,10 @@ def convert_xlsx(raw: bytes) -> tuple[Outline, ...]:
     parts = dict(links.values())
     formats = _formats(package.optional(parts.get("styles", "")))
     book = package.tree(main)
-    setting = book.find("workbookPr")
-    late = setting is not None and setting.get("date1904") in ("1", "true")
+    late = is_on(book.find("workbookPr"), "date1904")
     first = datetime.datetime(1904, 1, 1) if late else EPOCH
     maker, charts = TextMaker(), list[str]()
-    words = Words(maker.left_out, smallest=2)
-    words.background = ""
+    words = Words(maker.left_out, background="")
     strings = [words.of(item) for item in package.optional(parts.get("sharedStrings", ""))]
     for sheet in book.iter("sheet"):
         if sheet.get("state", "visible") != "visible":
@@ -226,12 +226,16 @@ def _rows(
 def _visible(
     sheet: Element, rows: Iterable[tuple[int, list[str]]], left_out: Counter[str]
 ) -> Iterator[tuple[int, list[str]]]:
-    hidden = {row.get("r", str(at)) for at, row in enumerate(sheet.iter("row"), 1) if _off(row)}
+    hidden = {
+        row.get("r", str(at)) for at, row in enumerate(sheet.iter("row"), 1) if is_on(row, "hidden")
+    }
     columns = {
         at
         for column in sheet.iter("col")
-        if _off(column)
-        for at in range(_integer(column, "min") - 1, min(_integer(column, "max"), MOST_COLUMNS))
+        if is_on(column, "hidden")
+        for at in range(
+            integer(column.get("min")) - 1, min(integer(column.get("max")), MOST_COLUMNS)
+        )
     }
     unread = set[int]()
     for number, values in rows:
@@ -241,15 +245,6 @@ def _visible(
         unread.update(at for at in columns if at < len(values) and values[at])
         yield number, [value for at, value in enumerate(values) if at not in columns]
     left_out["hidden columns not read"] += len(unread)
-
-
-def _off(part: Element) -> bool:
-    return part.get("hidden") in ("1", "true")
-
-
-def _integer(part: Element, name: str) -> int:
-    text = part.get(name, "0")[:6]
-    return int(text) if text.isdecimal() else 0
 
 
 def _merges(sheet: Element) -> dict[int, list[tuple[int, tuple[int, int]]]]:
@@ -290,10 +285,11 @@ def _formats(styles: Element) -> list[tuple[str, str]]:
     fonts, fills = (styles.findall(f"{name}/*") for name in ("fonts", "fills"))
     formats = []
     for style in styles.findall("cellXfs/*"):
-        font, fill = _integer(style, "fontId"), _integer(style, "fillId")
+        font, fill = (integer(style.get(name), 0) for name in ("fontId", "fillId"))
         pattern = fills[fill].find("patternFill") if fill < len(fills) else None
         is_solid = pattern is not None and pattern.get("patternType") == "solid"
         background = colour_of(pattern) if is_solid else WHITE
-        kind = left_out_kind(fonts[font], background, 2) if font < len(fonts) else ""
+        look = look_of(fonts[font]) if font < len(fonts) else {}
+        kind = hidden_kind(look, background, 2)
         formats.append((codes.get(style.get("numFmtId", "0"), ""), kind))
     return formats

@@ -1,7 +1,11 @@
 """Text whose meaning is in its formatting: raised, lowered and numbered text, formulas."""
 
 import re
+from collections import Counter
+from collections.abc import Mapping
 from xml.etree.ElementTree import Element
+
+from docstokg.domain.text.words import is_visible
 
 # Control characters that enclose raised and lowered text until `render`.
 RAISED, LOWERED, LEVEL = "\3", "\4", "\5"
@@ -13,6 +17,12 @@ SAME_COLOUR = "texts in the colour of their background not read"
 TINY = "texts below 2 points not read"
 DELETED = "deleted texts not read"
 UNKNOWN_BACKGROUND = "white texts on an unknown background, read"
+
+WHITE = "FFFFFF"
+_OFF = frozenset(("", "none", "0", "false", "off", "noStrike"))
+_STRIKES = ("strike", "dstrike", "text-line-through-style", "text-line-through-type")
+_SIZE = re.compile(r"(\d{1,6}(?:\.\d+)?)(?:pt)?")
+_LEVEL_SIZES = frozenset(("", "normal", "baseline"))
 
 # Raised or lowered texts above this length are prose.
 LONGEST_SHIFT = 12
@@ -34,6 +44,45 @@ _SCRIPTS = dict.fromkeys(("sSup", "msup", "mover", "limUpp"), "^") | dict.fromke
     ("sSub", "msub", "munder", "limLow"), "_"
 )
 _SEPARATORS = {"mr": ", ", "mtr": ", ", "m": "; ", "mtable": "; ", "eqArr": "; ", "func": " "}
+
+
+class Words:
+    """Marks text by its properties; hidden text is skipped and counted in `left_out`.
+
+    `smallest`: minimum text size in the file's units. `background`: colour behind the text (RGB,
+    capitals), "" if unknown.
+    """
+
+    def __init__(self, left_out: Counter[str], smallest: int = 2, background: str = WHITE) -> None:
+        self.left_out, self.background, self._smallest = left_out, background, smallest
+
+    def marked(self, text: str, look: Mapping[str, str]) -> str:
+        """Return a text with marks if raised or lowered, "" if hidden."""
+        if not look or not is_visible(text):
+            return text
+        background = look.get("background-color", self.background)
+        if kind := hidden_kind(look, background, self._smallest):
+            self.left_out[kind] += 1
+            return ""
+        if not background and look.get("color") == WHITE:
+            self.left_out[UNKNOWN_BACKGROUND] += 1
+        place = look.get("vertAlign") or look.get("baseline") or look.get("text-position") or "0"
+        place = place.partition(" ")[0]
+        if place.strip("0%") in _LEVEL_SIZES:
+            return text
+        return f"{LOWERED if place.startswith(('sub', '-')) else RAISED}{text}{LEVEL}"
+
+
+def hidden_kind(look: Mapping[str, str], background: str, smallest: int) -> str:
+    """Return the note's kind for text that its properties hide on a background, or ""."""
+    if look.get("vanish", "off") not in _OFF or look.get("display") == "none":
+        return HIDDEN
+    if any(look.get(name, "") not in _OFF for name in _STRIKES):
+        return STRUCK_OUT
+    size = _SIZE.fullmatch(look.get("sz") or look.get("font-size", ""))
+    if size is not None and float(size[1]) < smallest:
+        return TINY
+    return SAME_COLOUR if background and look.get("color") == background else ""
 
 
 def render(text: str) -> str:

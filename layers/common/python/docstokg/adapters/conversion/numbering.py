@@ -1,14 +1,49 @@
-"""Automatic numbers of Word paragraphs."""
+"""Automatic numbers of headings, clauses and list items."""
 
 import re
 from collections import defaultdict
+from collections.abc import Mapping
+from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
 from docstokg.adapters.conversion.marks import numeral
 
-_FORMATS = {"lowerLetter": "a", "upperLetter": "A", "lowerRoman": "i", "upperRoman": "I"}
-_PLACE = re.compile(r"%([1-9])")
+# Number formats of Word and PowerPoint as styles of `numeral`.
+STYLES = {"bullet": "", "none": "", "": "", "lowerLetter": "a", "upperLetter": "A",
+          "lowerRoman": "i", "upperRoman": "I", "alphaLc": "a", "alphaUc": "A", "romanLc": "i",
+          "romanUc": "I"}  # fmt: skip
+_PLACE = re.compile(r"%(\d{1,2})")
 DEEPEST = 9
+
+
+class Level(NamedTuple):
+    """A level of a list.
+
+    `style`: as in `numeral`, "" for a bullet. `text`: with `%2` for the number of level 2. `start`:
+    first number. `is_legal`: all numbers in digits. `restarts`: after an item of a higher level.
+    `paragraphs`: the paragraph style at this level.
+    """
+
+    style: str
+    text: str
+    start: int = 1
+    is_legal: bool = False
+    restarts: bool = True
+    paragraphs: str = ""
+
+
+def printed(levels: Mapping[int, Level], level: int, counts: Mapping[int, int]) -> str:
+    """Return the printed number of an item, "-" for a bullet; `counts`: numbers by level."""
+    form = levels.get(level)
+    if form is None or not form.style:
+        return "-"
+
+    def number(place: re.Match[str]) -> str:
+        at = int(place[1])
+        style = levels[at].style if at in levels and not form.is_legal else "1"
+        return numeral(counts.get(at, 1), style)
+
+    return _PLACE.sub(number, form.text).strip() or "-"
 
 
 class Numbering:
@@ -18,77 +53,76 @@ class Numbering:
     """
 
     def __init__(self, numbering: Element, styles: Element) -> None:
-        self._abstract = {
-            kind.get("abstractNumId", ""): {level.get("ilvl", "0"): level for level in kind}
-            for kind in numbering.findall("abstractNum")
-        }
-        self._lists: dict[str, tuple[str, dict[str, Element]]] = {}
-        for num in numbering.findall("num"):
-            overrides = {level.get("ilvl", "0"): level for level in num.findall("lvlOverride")}
-            self._lists[num.get("numId", "")] = value_of(num, "abstractNumId"), overrides
         self.styles = {style.get("styleId", ""): style for style in styles.iter("style")}
+        abstract = {
+            kind.get("abstractNumId", ""): _levels(kind) for kind in numbering.iter("abstractNum")
+        }
+        self._lists: dict[str, tuple[str, dict[int, Level], dict[int, int]]] = {}
+        for num in numbering.iter("num"):
+            kind = value_of(num, "abstractNumId")
+            levels, restarts = dict(abstract.get(kind, {})), dict[int, int]()
+            for override in num.iter("lvlOverride"):
+                levels |= _levels(override)
+                if (start := value_of(override, "startOverride")).isdecimal():
+                    restarts[integer(override.get("ilvl"), 0) + 1] = int(start)
+            self._lists[num.get("numId", "")] = kind, levels, restarts
         self._counts: dict[str, dict[int, int]] = defaultdict(dict)
-        self._restarted: set[tuple[str, int]] = set()
+        self._places: dict[str, tuple[str, str]] = {"": ("", "")}
 
     def marker(self, properties: Element | None) -> str | None:
         """Count a paragraph; return its printed number, "-" for a bullet, None without a list."""
-        number, level = self._place(properties)
-        kind, overrides = self._lists.get(number, ("", {}))
-        if not number or number == "0":
+        style = value_of(properties, "pStyle")
+        number, place = self._place(properties, style)
+        if number in ("", "0"):
             return None
+        kind, levels, restarts = self._lists.get(number, ("", {}, {}))
+        linked = (at for at, form in levels.items() if style and form.paragraphs == style)
+        level = min(integer(place, 0) + 1 if place else next(linked, 1), DEEPEST)
         counts = self._counts[kind]
-        levels = [self._level(kind, overrides, at) for at in range(level + 1)]
-        start = value_of(overrides.get(str(level)), "startOverride")
-        if start.isdecimal() and (number, level) not in self._restarted:
-            self._restarted.add((number, level))
-            counts[level] = int(start)
+        if level in restarts:
+            counts[level] = restarts.pop(level)
         elif level in counts:
             counts[level] += 1
-        for at, each in enumerate(levels):
-            if at not in counts:
-                first = value_of(each, "start")
-                counts[at] = int(first) if first.isdecimal() else 1
-        for deeper in range(level + 1, DEEPEST):
-            if value_of(self._level(kind, overrides, deeper), "lvlRestart") != "0":
+        for at in range(1, level + 1):
+            counts.setdefault(at, levels[at].start if at in levels else 1)
+        for deeper in range(level + 1, DEEPEST + 1):
+            if deeper not in levels or levels[deeper].restarts:
                 counts.pop(deeper, None)
-        last = levels[-1]
-        form = value_of(last, "numFmt")
-        if last is None or form in ("bullet", "none", ""):
-            return "-"
-        legal = last.find("isLgl") is not None
+        return printed(levels, level, counts)
 
-        def printed(place: re.Match[str]) -> str:
-            at = int(place[1]) - 1
-            style = _FORMATS.get(value_of(levels[at], "numFmt"), "1") if at <= level else "1"
-            return numeral(counts.get(at, 1), "1" if legal else style)
+    def _place(self, properties: Element | None, style: str) -> tuple[str, str]:
+        holder = properties.find("numPr") if properties is not None else None
+        number, level = value_of(holder, "numId"), value_of(holder, "ilvl")
+        if style not in self._places:
+            self._places[style] = "", ""  # a style may be based on itself
+            based = self.styles.get(style)
+            if based is not None:
+                self._places[style] = self._place(based.find("pPr"), value_of(based, "basedOn"))
+        above = self._places[style]
+        return number or above[0], level or above[1]
 
-        return _PLACE.sub(printed, value_of(last, "lvlText")).strip() or "-"
 
-    def _level(self, kind: str, overrides: dict[str, Element], level: int) -> Element | None:
-        override = overrides.get(str(level))
-        replacement = override.find("lvl") if override is not None else None
-        return (
-            replacement if replacement is not None else self._abstract.get(kind, {}).get(str(level))
+def _levels(holder: Element) -> dict[int, Level]:
+    return {
+        integer(level.get("ilvl"), 0) + 1: Level(
+            STYLES.get(value_of(level, "numFmt"), "1"),
+            value_of(level, "lvlText"),
+            integer(value_of(level, "start")),
+            level.find("isLgl") is not None,
+            value_of(level, "lvlRestart") != "0",
+            value_of(level, "pStyle"),
         )
-
-    def _place(self, properties: Element | None) -> tuple[str, int]:
-        number = level = ""
-        name = style = value_of(properties, "pStyle")
-        steps = 0
-        while properties is not None and steps <= DEEPEST:
-            holder = properties.find("numPr")
-            number, level = number or value_of(holder, "numId"), level or value_of(holder, "ilvl")
-            style_element = self.styles.get(style)
-            properties = style_element.find("pPr") if style_element is not None else None
-            style, steps = value_of(style_element, "basedOn"), steps + 1
-        if not level:
-            levels = self._abstract.get(self._lists.get(number, ("", {}))[0], {})
-            linked = (at for at, each in levels.items() if value_of(each, "pStyle") == name)
-            level = next(linked, "0")
-        return number, min(int(level), DEEPEST - 1) if level.isdecimal() else 0
+        for level in holder.iter("lvl")
+    }
 
 
 def value_of(element: Element | None, tag: str) -> str:
     """Return the `val` of an element's part, "" if missing."""
     part = element.find(tag) if element is not None else None
     return part.get("val", "") if part is not None else ""
+
+
+def integer(text: str | None, default: int = 1) -> int:
+    """Return a number of at most six digits, or the default."""
+    digits = (text or "")[:6]
+    return int(digits) if digits.isdecimal() else default

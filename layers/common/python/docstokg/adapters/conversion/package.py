@@ -4,6 +4,7 @@ import io
 import posixpath
 import zipfile
 import zlib
+from functools import lru_cache
 from gzip import GzipFile
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
@@ -13,9 +14,11 @@ from docstokg.errors import LoadError
 # Maximum uncompressed bytes of a package.
 LARGEST = 200 * 1024 * 1024
 
+# In place of a missing element.
+MISSING = Element("none")
 MOST_PARTS = 20_000
 DEEPEST = 200
-_LINKS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
+_LINKS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 
 
 class Package:
@@ -53,7 +56,7 @@ class Package:
 
     def optional(self, name: str) -> Element:
         """Parse a part, or return an empty element if missing; raise `LoadError` if not XML."""
-        return self.tree(name) if name in self.names else Element("none")
+        return self.tree(name) if name in self.names else MISSING
 
     def links(self, part: str) -> dict[str, tuple[str, str]]:
         """Map internal links of an Office part, if any: id -> (type, part name)."""
@@ -74,9 +77,9 @@ class Package:
                 return name
         raise LoadError(f"not a valid {self.kind}: no main part")
 
-    def title(self) -> str:
-        """Return the title in an Office document's properties."""
-        return (self.optional("docProps/core.xml").findtext("title") or "").strip()
+    def title(self, part: str = "docProps/core.xml") -> str:
+        """Return the title in a part with the document's properties, "" if missing."""
+        return (next(self.optional(part).iter("title"), MISSING).text or "").strip()
 
 
 def unpacked(raw: bytes) -> bytes:
@@ -109,11 +112,7 @@ def parse(raw: bytes) -> Element:
         nonlocal depth
         depth += 1
         check_depth(depth)
-        named = {
-            f"rel:{key.removeprefix(_LINKS)}" if key.startswith(_LINKS) else _local(key): value
-            for key, value in attributes.items()
-        }
-        builder.start(_local(tag), named)
+        builder.start(_local(tag), {_local(key): value for key, value in attributes.items()})
 
     def end(tag: str) -> None:
         nonlocal depth
@@ -135,5 +134,7 @@ def parse(raw: bytes) -> Element:
         raise LoadError(f"invalid XML ({broken})") from broken
 
 
+@lru_cache(10_000)
 def _local(name: str) -> str:
-    return name.rpartition("}")[2]
+    space, _, local = name.rpartition("}")
+    return f"rel:{local}" if space == _LINKS else local

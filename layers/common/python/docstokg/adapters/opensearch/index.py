@@ -15,6 +15,7 @@ from docstokg.adapters.opensearch.layout import LANGUAGE, Json, facts_alias, fea
 from docstokg.adapters.opensearch.server import (
     Connection,
     Server,
+    await_shards,
     index_notes,
     schema_checked,
 )
@@ -187,7 +188,8 @@ class OpenSearchIndex:
     def info(self, deadline: Deadline, refresh: bool = False) -> IndexInfo:
         """Return the counts and the notes of `open_load`; raise `NotLoaded` without an index.
 
-        An answer with a model is cached for `info_ttl_s`; `refresh`: skip the cache.
+        An answer with a model is cached for `info_ttl_s`; `refresh`: skip the cache, and wait for
+        the shards of an index that another load has just created.
         """
         entry = self._info
         if not refresh and entry is not None and time.monotonic() - entry[0] < self._info_ttl_s:
@@ -201,6 +203,8 @@ class OpenSearchIndex:
                 f"there is no index {self._name!r}: run `docstokg load SOURCE` first, or set "
                 "DOCSTOKG_INDEX_NAME"
             )
+        if refresh:
+            await_shards(self._server, self._name, facts_alias(self._name))
         facets = [facet(LANGUAGE, code) for code in ANALYSED]
         codes = {"held": {"terms": {"field": "facets", "include": facets, "size": len(facets)}}}
         by_name = {"field": "namespace", "size": MAX_NAMESPACES}

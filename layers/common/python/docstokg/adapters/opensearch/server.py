@@ -4,6 +4,7 @@ import contextlib
 import gzip
 import json
 import logging
+import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, Required, TypedDict, Unpack
 from urllib.parse import urlencode
@@ -29,6 +30,7 @@ Auth = Literal["basic", "sigv4-es", "sigv4-aoss"]
 type Headers = dict[str, str]
 
 CONNECTIONS = 8
+SHARDS_S, SHARDS_POLL_S = 30.0, 0.2
 # Maximum bytes of an answer; a page of an export is the largest.
 LONGEST_ANSWER = 1 << 28
 logging.getLogger("urllib3").addHandler(logging.NullHandler())  # errors are raised as well
@@ -133,6 +135,35 @@ def index_notes(server: Server, name: str, deadline: Deadline) -> Json | None:
     earlier = notes.pop("unfinished_load", None)
     notes["unfinished"] = {"": earlier} if earlier else notes.get("unfinished", {})
     return notes
+
+
+def await_shards(server: Server, *aliases: str) -> None:
+    """Wait until the shards of all indices that exist can be read.
+
+    Raise `Unavailable` if they cannot within SHARDS_S.
+    """
+    deadline = Deadline.after(SHARDS_S)
+    for alias in aliases:
+        while not _is_readable(server, alias, deadline.is_over()):
+            time.sleep(SHARDS_POLL_S)
+
+
+def _is_readable(server: Server, alias: str, last: bool) -> bool:
+    try:
+        answer = server.call(
+            "POST",
+            f"/{alias}/_search",
+            {"size": 0},
+            deadline=Deadline.after(SHARDS_S),
+            absent_is_none=True,
+        )
+        if answer.get("_shards", {}).get("failed"):
+            raise Unavailable(f"only a part of index {alias!r} can be read")
+    except Unavailable:
+        if last:
+            raise
+        return False
+    return True
 
 
 def pages(call: Callable[..., Json], path: str, body: Json) -> Iterator[Json]:

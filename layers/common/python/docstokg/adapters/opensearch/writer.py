@@ -28,6 +28,7 @@ from docstokg.adapters.opensearch.lease import NOTES, Lease, LoadLease
 from docstokg.adapters.opensearch.server import (
     Connection,
     Server,
+    await_shards,
     documents_there,
     error_text,
     index_notes,
@@ -49,7 +50,6 @@ BULK_BYTES = 4_000_000
 BULK_TRIES = 6
 BULK_ANSWER = "items.*._id,items.*.status,items.*.result,items.*.error"
 PAGE = 1000
-SHARDS_S, SHARDS_POLL_S = 30.0, 0.2
 # Chunks that are read at once to be marked.
 REMARKED = 100
 
@@ -117,6 +117,8 @@ class OpenSearchWriter:
         """
         with self._noting():
             self._open(run_id, embedding_model, dimension, sparse_model, namespace)
+        # A request of a killed load may have created the index a moment ago.
+        self._await_shards()
 
     def _open(
         self,
@@ -307,27 +309,7 @@ class OpenSearchWriter:
         return notes
 
     def _await_shards(self) -> None:
-        deadline = Deadline.after(SHARDS_S)
-        for _, alias in self._aliases():
-            while not self._is_readable(alias, deadline.is_over()):
-                time.sleep(SHARDS_POLL_S)
-
-    def _is_readable(self, alias: str, last: bool) -> bool:
-        try:
-            answer = self._server.call(
-                "POST",
-                f"/{alias}/_search",
-                {"size": 0},
-                deadline=Deadline.after(SHARDS_S),
-                absent_is_none=True,
-            )
-            if answer.get("_shards", {}).get("failed"):
-                raise Unavailable(f"only a part of index {alias!r} can be read")
-        except Unavailable:
-            if last:
-                raise
-            return False
-        return True
+        await_shards(self._server, *(alias for _, alias in self._aliases()))
 
     def _create(self, index: str, kind: str, notes: Json, alias: str) -> Json:
         chosen = template()[kind]

@@ -4,9 +4,11 @@ from collections.abc import Sequence
 
 from docstokg.contracts.request import MAX_QUERY_CHARACTERS, MIN_QUERY_BYTES, Turn
 from docstokg.domain.answer.prompt import conversation, defused
-from docstokg.domain.text.words import visible
+from docstokg.domain.text.wording import content_stems
+from docstokg.domain.text.words import FOREIGN, visible
 
 MAX_TOKENS = 64
+_PRONOUNS = frozenset(("one", "ones"))
 _RULES = """Rewrite the user's last message as one complete question that can be understood without the conversation.
 
 1. Replace pronouns and omissions by the names and things of the conversation that they refer to.
@@ -36,3 +38,8 @@ def question_of(reply: str) -> str | None:
     if not question.isprintable() or len(question) > MAX_QUERY_CHARACTERS:
         return None
     return question if len(question.encode()) >= MIN_QUERY_BYTES else None
+
+
+def keeps_words(question: str, sent: str) -> bool:
+    """Return whether a rewrite has the stems of all content words of the message as sent."""
+    return {*content_stems(sent)} - FOREIGN - _PRONOUNS <= {*content_stems(question)}
