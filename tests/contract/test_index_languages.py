@@ -18,7 +18,7 @@ from tests.contract.test_search_index import (
     chunk,
     fill,
     in_sqlite,
-    search_all,
+    search,
     seen,
     seizure,
     store,  # noqa: F401 - a fixture
@@ -96,7 +96,7 @@ def test_a_namespace_has_the_encoder_of_its_first_load(tmp_path: Path) -> None:
             store.writer.open_load("run-3", "model-a", DIMENSION, "sparse-a", "other")
         info = store.index.info(soon())
         assert (info.model_of("ns"), info.model_of("other")) == ("model-a", "model-b")
-        assert seen(search_all(store)["dense"]) == [uid("a")]
+        assert seen(search(store)["dense"]) == [uid("a")]
         queries = [ChannelQuery(channel="dense", size=1, vector=wide["b"])]
         (result,) = store.index.search(queries, Scope(namespace="other"), soon())
         assert seen(result) == [uid("b", "other")]

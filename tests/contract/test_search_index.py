@@ -118,7 +118,7 @@ def fill(
     store.writer.close_load()
 
 
-def search_all(
+def search(
     store: Store,
     *,
     text: str = "seizure",
@@ -151,7 +151,7 @@ def seen(result: ChannelResult) -> list[str]:
 
 def everywhere(store: Store, **scope: Any) -> list[set[str]]:
     """What each chunk channel finds, as sets."""
-    results = search_all(store, **scope)
+    results = search(store, **scope)
     return [set(seen(results[channel])) for channel in CHANNELS[:3]]
 
 
@@ -176,9 +176,7 @@ def test_every_channel_finds_its_kind_of_match(store: Store) -> None:
         chunk("c", "Nothing of interest.", title="Kidney", vector=axis(3)),
         facts=(fact("f1", "seizure causes fatigue"), fact("f2", "bone part of skeleton")),
     )
-    results = search_all(
-        store, text="seizure?", weights={"bone": 2.0, "absent": 1.0}, vector=axis(3)
-    )
+    results = search(store, text="seizure?", weights={"bone": 2.0, "absent": 1.0}, vector=axis(3))
     assert seen(results["bm25"]) == [uid("a")]
     assert seen(results["splade"]) == [uid("b")]
     assert seen(results["dense"])[0] == uid("c")
@@ -186,9 +184,7 @@ def test_every_channel_finds_its_kind_of_match(store: Store) -> None:
     assert seen(results["facts"]) == ["f1"]
     hit = results["facts"].facts[0]
     assert (hit.source, hit.type, hit.target) == ("ent:a", "causes", "ent:b")
-    assert seen(search_all(store, text="kidneys")["bm25"]) == [uid("c")], (
-        "titles are searched, stemmed"
-    )
+    assert seen(search(store, text="kidneys")["bm25"]) == [uid("c")], "titles are searched, stemmed"
 
 
 def test_names_of_entities_are_asked_for_alone(store: Store) -> None:
@@ -214,17 +210,17 @@ def test_options_are_words_of_their_own_and_headings_are_searched(store: Store) 
         chunk("c", "The letter k alone, and a --k nobody has."),
         chunk("d", "It overwrites what is there.", headings=("Options", "--force-with-lease")),
     )
-    assert seen(search_all(store, text="-k")["bm25"])[0] == uid("a")
-    assert seen(search_all(store, text="-K")["bm25"])[0] == uid("b")
-    assert seen(search_all(store, text="--k")["bm25"])[0] == uid("c")
-    assert seen(search_all(store, text="--force-with-lease?")["bm25"]) == [uid("d")]
+    assert seen(search(store, text="-k")["bm25"])[0] == uid("a")
+    assert seen(search(store, text="-K")["bm25"])[0] == uid("b")
+    assert seen(search(store, text="--k")["bm25"])[0] == uid("c")
+    assert seen(search(store, text="--force-with-lease?")["bm25"]) == [uid("d")]
     fill(store, chunk("a", "Another text.", sparse={"k": 1.0}, vector=axis(1)))
-    assert uid("a") not in seen(search_all(store, text="-k")["bm25"])
+    assert uid("a") not in seen(search(store, text="-k")["bm25"])
 
 
 def test_hits_carry_vector_and_document(store: Store) -> None:
     fill(store, seizure("a", vector=axis(0, 1)), chunk("b", "A seizure without a vector."))
-    results = search_all(store)
+    results = search(store)
     expected = quantise(axis(0, 1))
     assert {hit.uuid: hit.vector for hit in results["bm25"].hits} == {
         uid("a"): expected,
@@ -245,17 +241,15 @@ def test_sentences_have_vectors_where_they_were_made_and_the_chunk_is_seen(store
         seizure("c"),
     )
     wanted = [uid("a"), uid("b"), uid("c"), uid("absent"), uid("a")]
-    vectors_of = store.index.sentence_vectors
+    vectors = store.index.sentence_vectors
     everything = {uid("a"): two, uid("b"): packed([axis(2)])}
-    assert vectors_of(wanted, SCOPE, soon()) == everything
-    assert vectors_of(wanted, Scope(namespace="ns", groups=()), soon()) == {uid("a"): two}
-    assert vectors_of(wanted, Scope(namespace="ns", doc_ids=("doc-b",)), soon()).keys() == {
-        uid("b")
-    }
-    assert vectors_of(wanted, Scope(namespace="other"), soon()) == {}
-    assert vectors_of([], SCOPE, soon()) == {}
+    assert vectors(wanted, SCOPE, soon()) == everything
+    assert vectors(wanted, Scope(namespace="ns", groups=()), soon()) == {uid("a"): two}
+    assert vectors(wanted, Scope(namespace="ns", doc_ids=("doc-b",)), soon()).keys() == {uid("b")}
+    assert vectors(wanted, Scope(namespace="other"), soon()) == {}
+    assert vectors([], SCOPE, soon()) == {}
     fill(store, seizure("a"), run="run-2")
-    assert vectors_of([uid("a")], SCOPE, soon()) == {}
+    assert vectors([uid("a")], SCOPE, soon()) == {}
     with_other = seizure("a", sentence_vectors=packed([axis(3)]))
     before = list(index_rows(store.writer, "ns"))
     store.writer.open_load("run-3", "model-a", DIMENSION, "sparse-a")
@@ -282,23 +276,21 @@ def test_namespaces_never_meet(store: Store) -> None:
     )
     assert everywhere(store) == [{uid("a")}] * 3
     assert everywhere(store, namespace="other") == [{uid("a", "other")}] * 3
-    assert [hit.source for hit in search_all(store, namespace="other")["facts"].facts] == [
-        "ent:other"
-    ]
+    assert [hit.source for hit in search(store, namespace="other")["facts"].facts] == ["ent:other"]
     both = {uid("a"), uid("a", "other")}
     assert everywhere(store, others=("other",)) == [both] * 3
-    assert {hit.source for hit in search_all(store, others=("other",))["facts"].facts} == {
+    assert {hit.source for hit in search(store, others=("other",))["facts"].facts} == {
         "ent:a",
         "ent:other",
     }
-    assert len(seen(search_all(store, others=("other",), size=1)["bm25"])) == 1
+    assert len(seen(search(store, others=("other",), size=1)["bm25"])) == 1
     hydrated = store.index.get([*both, uid("b")], Scope(namespace="ns", others=("other",)), soon())
     assert (set(hydrated.chunks), hydrated.missing) == (both, (uid("b"),))
     assert store.writer.fingerprints("other", [uid("a")]) == {}
     assert store.writer.delete("other", None) == 1
     store.writer.close_load()
     assert everywhere(store) == [{uid("a")}] * 3
-    assert seen(search_all(store)["facts"]) == ["f"]
+    assert seen(search(store)["facts"]) == ["f"]
 
 
 @pytest.mark.parametrize(
@@ -318,7 +310,7 @@ def test_access_lists_hide_chunks_and_facts(
         facts=tuple(fact(name, "seizure", name, acl=acl) for name, acl in lists.items()),
     )
     assert everywhere(store, groups=groups) == [{uid(name) for name in expected}] * 3
-    assert set(seen(search_all(store, groups=groups)["facts"])) == expected
+    assert set(seen(search(store, groups=groups)["facts"])) == expected
     scope = Scope(namespace="ns", groups=groups)
     hydrated = store.index.get([uid(name) for name in lists], scope, soon())
     assert set(hydrated.chunks) == {uid(name) for name in expected}
@@ -359,7 +351,7 @@ def test_doc_ids_restrict_chunks_and_facts(store: Store) -> None:
         facts=(fact("f1", "seizure", "a"), fact("f2", "seizure", "b")),
     )
     assert everywhere(store, doc_ids=("doc-b", "doc-z")) == [{uid("b")}] * 3
-    assert seen(search_all(store, doc_ids=("doc-b",))["facts"]) == ["f2"]
+    assert seen(search(store, doc_ids=("doc-b",))["facts"]) == ["f2"]
     assert everywhere(store, doc_ids=()) == [set()] * 3
     assert everywhere(store, doc_ids=("doc-a",), filter={"doc_id": ("doc-b",)}) == [set()] * 3
 
@@ -371,9 +363,9 @@ def test_visibility_acts_before_the_cut(store: Store) -> None:
         for i in range(5)
     ]
     fill(store, best, *others)
-    results = search_all(store, size=1)
+    results = search(store, size=1)
     assert [seen(results[channel]) for channel in CHANNELS[:3]] == [[uid("best")]] * 3
-    hidden = search_all(store, size=5, groups=())
+    hidden = search(store, size=5, groups=())
     expected = sorted(item.uuid for item in others)
     assert [seen(hidden[channel]) for channel in CHANNELS[:3]] == [expected] * 3
 
@@ -381,7 +373,7 @@ def test_visibility_acts_before_the_cut(store: Store) -> None:
 def test_ties_are_cut_by_uuid(store: Store) -> None:
     twins = [seizure(f"t{i}", text="The very same seizure.") for i in range(12)]
     fill(store, *twins, facts=tuple(fact(f"f{i:02d}", "seizure") for i in range(12)))
-    results = search_all(store, size=5)
+    results = search(store, size=5)
     expected = sorted(item.uuid for item in twins)[:5]
     assert [seen(results[channel]) for channel in CHANNELS[:3]] == [expected] * 3
     assert seen(results["facts"]) == [f"f{i:02d}" for i in range(5)]
@@ -395,8 +387,8 @@ def test_who_may_see_all_and_who_sees_all_get_the_same(store: Store, size: int) 
     facts = tuple(fact(f"f{i:02d}", words[i % 4], f"c{i:02d}", acl=["red"]) for i in range(14))
     fill(store, *chunks, facts=facts)
     text = "seizure fever"
-    everything = search_all(store, text=text, size=size)
-    by_group = search_all(store, text=text, size=size, groups=("red",))
+    everything = search(store, text=text, size=size)
+    by_group = search(store, text=text, size=size, groups=("red",))
     for channel in CHANNELS:
         unfiltered, other = everything[channel], by_group[channel]
         assert unfiltered.hits == other.hits
@@ -411,11 +403,11 @@ def test_a_changed_chunk_replaces_the_old_one(store: Store) -> None:
     )
     fill(store, changed, run="run-2")
     assert store.index.info(soon()).chunks == 2
-    results = search_all(store, text="seizure fractures", weights={"seizure": 1.0})
+    results = search(store, text="seizure fractures", weights={"seizure": 1.0})
     assert seen(results["splade"]) == [uid("b")]
     assert set(seen(results["bm25"])) == {uid("a"), uid("b")}
     assert seen(results["dense"])[0] == uid("b")
-    results = search_all(store, text="fracture", weights={"bone": 1.0}, vector=axis(4))
+    results = search(store, text="fracture", weights={"bone": 1.0}, vector=axis(4))
     assert [seen(results[channel])[0] for channel in CHANNELS[:3]] == [uid("a")] * 3
     assert store.writer.fingerprints("ns", [uid("a"), uid("b"), uid("c")]) == {
         uid("a"): "print of Now about fractures.",
@@ -445,7 +437,7 @@ def test_deleting_takes_the_stated_facts_along(store: Store) -> None:
     assert store.writer.delete("ns", [uid("a"), uid("a", "other"), "unknown"]) == 1
     store.writer.close_load()
     assert everywhere(store) == [{uid("b")}] * 3
-    assert seen(search_all(store)["facts"]) == ["f2", "f3"]
+    assert seen(search(store)["facts"]) == ["f2", "f3"]
     info = store.index.info(soon())
     assert (info.chunks, info.facts) == (1, 2)
     assert store.index.get([uid("a")], SCOPE, soon()).missing == (uid("a"),)
@@ -639,7 +631,7 @@ def test_the_digest_depends_on_content_alone(store: Store, tmp_path: Path) -> No
 )
 def test_no_question_breaks_the_word_channels(store: Store, text: str) -> None:
     fill(store, seizure("a"), facts=(fact("f", "seizure"),))
-    results = search_all(store, text=text)
+    results = search(store, text=text)
     assert set(seen(results["bm25"])) <= {uid("a")}
     if text == "😀🧠 seizure":
         assert seen(results["bm25"]) == [uid("a")]
@@ -648,7 +640,7 @@ def test_no_question_breaks_the_word_channels(store: Store, text: str) -> None:
 
 def test_stop_words_alone_find_nothing(store: Store) -> None:
     fill(store, seizure("a", text="What is the matter of it."))
-    assert seen(search_all(store, text="what is the")["bm25"]) == []
+    assert seen(search(store, text="what is the")["bm25"]) == []
 
 
 def test_nothing_asked_is_nothing_answered(store: Store) -> None:
