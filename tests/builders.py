@@ -69,7 +69,7 @@ def refusal(reply: Any) -> tuple[int, str]:
 
 
 def eventually(check: Callable[[], Any], seconds: float = 30.0) -> Any:
-    """Wait until `check` holds; return what it returned last."""
+    """Wait until `check` holds; return its last result."""
     until = time.monotonic() + seconds
     while not (result := check()) and time.monotonic() < until:
         time.sleep(0.1)

@@ -51,7 +51,7 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say what each suite took, set-up included: the servers' suites are the long ones."""
+    """Print the seconds of each suite, including set-up."""
     if terminalreporter.stats.get("failed") or terminalreporter.stats.get("error"):
         terminalreporter.line(scarcity(), red=True)
     took: dict[str, float] = {}
@@ -68,7 +68,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(autouse=True)
 def only_loopback(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A test that reaches for the network fails, also where what it tries swallows the error."""
+    """Fail a test that opens a network connection, even if its code swallows the error."""
     connect = socket.socket.connect
     tried: list[str] = []
 
@@ -87,7 +87,7 @@ def only_loopback(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache folder of this run, so that no test reads what another machine left."""
+    """Return a cache folder of this run, so that no test reads files of an earlier run."""
     return tmp_path_factory.mktemp("cache")
 
 

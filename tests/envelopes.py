@@ -1,4 +1,4 @@
-"""What a function gets of a request: the route, who asks, and the body's bytes."""
+"""The envelope of a request: route, caller, and the body's bytes."""
 
 import json
 from collections.abc import Mapping

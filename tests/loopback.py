@@ -27,7 +27,7 @@ class Quiet(BaseHTTPRequestHandler):
 
 
 class Loopback:
-    """Answers `status` and `answer`, or what `reply` gives; `asked`: path and body of each request.
+    """Answers `status` and `answer`, or the result of `reply`; `asked`: paths and bodies.
 
     Attributes:
         waits: cleared, no request is answered until it is set, or for at most twenty seconds.

@@ -22,7 +22,7 @@ USED = {"in": 120, "out": 30}
 
 @dataclass
 class Providers:
-    """What was asked of whom: (provider, model, body); `refuse`: status by provider."""
+    """Requests as (provider, model, body); `refuse`: status by provider."""
 
     port: int = 0
     answer: str = "It is so [1]."

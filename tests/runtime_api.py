@@ -27,7 +27,7 @@ API = "/2018-06-01/runtime"
 
 
 class FunctionError(Exception):
-    """What the runtime client reported: type and message as the state machine would see them."""
+    """Error of the runtime client: type and message for the state machine."""
 
     def __init__(self, error: Mapping[str, Any]) -> None:
         super().__init__(str(error.get("errorMessage", "")))

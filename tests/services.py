@@ -107,7 +107,7 @@ def _leave() -> None:
 
 
 def _sweep() -> None:
-    """End what a killed run left behind: folders none of whose users lives."""
+    """End the servers of killed runs: folders without a living user."""
     for folder in _sessions().glob("*/"):
         users = [int(mark.name) for mark in (folder / "users").glob("*")]
         if users and not any(Path(f"/proc/{user}").exists() for user in users):

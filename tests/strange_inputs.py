@@ -16,7 +16,7 @@ Piece = tuple[int, int, str]
 
 
 class Input(NamedTuple):
-    """Files of one namespace, a question, and what its answer contains.
+    """Files of one namespace, a question, and required parts of its answer.
 
     `contains`: all of these are in the answer; empty: there is no answer. `silent`: none of these
     is. `note`: a part of a note of the load.

@@ -84,7 +84,7 @@ def both_stores(**overrides: object) -> Iterator[Settings]:
 
 
 def empty(settings: Settings) -> None:
-    """Remove what a load left in either."""
+    """Remove the data of a load from both stores."""
     remove_indices(settings.index_url or "", settings.index_name)
     wiring = Wiring(settings)
     wiring.graph_writer().close_load()  # makes the schema of a server that has none yet

@@ -1,4 +1,4 @@
-"""What the expand step does with a graph, held against every store: flags, hops, bounds, seeds."""
+"""The expand step on every graph store: flags, hops, bounds, seeds."""
 
 from collections.abc import Sequence
 from typing import Any

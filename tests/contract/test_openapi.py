@@ -1,4 +1,4 @@
-"""The published contract is the generated one, is what is served, and holds for any input."""
+"""The published contract equals the generated and the served one, and holds for any input."""
 
 import json
 import shutil

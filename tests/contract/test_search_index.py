@@ -150,7 +150,7 @@ def seen(result: ChannelResult) -> list[str]:
 
 
 def everywhere(store: Store, **scope: Any) -> list[set[str]]:
-    """What each chunk channel finds, as sets."""
+    """Return the uuids that each chunk channel finds, as sets."""
     results = search(store, **scope)
     return [set(seen(results[channel])) for channel in CHANNELS[:3]]
 

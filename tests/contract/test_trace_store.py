@@ -25,7 +25,7 @@ Rows = list[tuple[object, ...]]
 
 @dataclass(frozen=True)
 class Traces:
-    """A store beside a loaded graph, and what it holds: what each query led to, by its id."""
+    """A trace store next to a loaded graph, and its rows by query id."""
 
     store: TraceStore
     stored_rows: Callable[[], dict[str, Rows]]

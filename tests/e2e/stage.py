@@ -39,7 +39,7 @@ class Quiet(BaseHTTPRequestHandler):
 def gateway(
     behind: str, admits: Callable[[dict[str, str]], bool], sign_in: SignIn | None = None
 ) -> Iterator[tuple[str, list[dict[str, str]]]]:
-    """Give the page's address with its stage, and what was asked behind it: path and headers.
+    """Return the page's address with its stage, and the requests behind it: path and headers.
 
     `admits`: the authoriser, over the headers by their small names.
     """

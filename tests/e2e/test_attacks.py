@@ -132,7 +132,7 @@ def hostile_store(tmp_path_factory: pytest.TempPathFactory, cache_dir):
 
 @pytest.fixture(scope="module")
 def attacked(hostile_store, server, models, cache_dir, tmp_path_factory):
-    """The application with a caller who may not see `acl` staff, and what it logs."""
+    """Return the application with a caller without access to `acl` staff, and its log."""
     keys = keyed(
         tmp_path_factory.mktemp("keys"), {"K": {"namespaces": ["default"], "groups": ["x"]}}
     )

@@ -1,4 +1,4 @@
-"""`/v1/check` over HTTP and from the shell: sentences, ids, relations, and what it refuses."""
+"""`/v1/check` over HTTP and from the shell: sentences, ids, relations and refusals."""
 
 import json
 

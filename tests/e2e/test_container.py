@@ -44,7 +44,7 @@ def test_no_secret_can_get_into_a_layer() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_script_installs_from_the_copied_files(tmp_path: Path) -> None:
-    """In an empty folder that holds what the COPY lines bring, and nothing else."""
+    """Run in a folder that contains only the files of the COPY lines."""
     source, target = tmp_path / "src", tmp_path / "opt"
     for *paths, to in (line for line in lines("COPY") if line[0][0] != "-"):
         for path in paths:

@@ -1,4 +1,4 @@
-"""What the tutorial and the how-tos say works: their commands run as they stand there, in order."""
+"""The commands of the tutorial and the how-tos run as written, in order."""
 
 import os
 import re

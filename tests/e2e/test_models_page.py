@@ -41,7 +41,7 @@ def test_every_recipe_is_followed_here() -> None:
 def test_a_recipe_works_as_it_is_pasted(
     recipe: str, server: Providers, small_store: Path, cache_dir: Path, tmp_path: Path
 ) -> None:
-    """What a reader has to fill in is filled in: keys, and the address of this server."""
+    """The placeholders are filled in: keys, and the address of this server."""
     commands = RECIPES[recipe].replace("sk-ant-...", ANTHROPIC_KEY).replace("sk-...", OPENAI_KEY)
     commands = commands.replace("http://127.0.0.1:11434/v1", server.at("gateway"))
     store = f"sqlite:///{small_store}"

@@ -122,7 +122,7 @@ def probes(question: str) -> list[Probe]:
 
 
 def foreign(key: str) -> list[str]:
-    """What the replies to a caller never contain."""
+    """Return the texts that replies to a caller never contain."""
     granted = KEYS[key]["namespaces"]
     words = [
         secret

@@ -17,7 +17,7 @@ def client() -> TestClient:
 
 
 class Named(HTMLParser):
-    """What a page loads, its ids, and whether anything in it would run or style inline."""
+    """The files that a page loads, its ids, and its inline scripts and styles."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -91,7 +91,7 @@ def headers(name: str) -> dict[str, str]:
 
 
 def search_of(key: str, length: int, body: bytes, extra_headers: str = "") -> bytes:
-    """Write a request as it is sent; `length`: what it says of its body."""
+    """Return the bytes of a request; `length`: its Content-Length."""
     head = (
         f"POST /v1/search HTTP/1.1\r\nHost: x\r\nX-Api-Key: {key}\r\nContent-Length: {length}\r\n"
     )

@@ -1,4 +1,4 @@
-"""What was stored for one caller, store and load is never given to another."""
+"""A stored answer is returned only for the same caller, store and load."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Spans in a receiver of OTLP/HTTP: parts of a question, its parent, and what is never sent."""
+"""Spans in a receiver of OTLP/HTTP: parts of a question, its parent, and omitted texts."""
 
 import gzip
 import os

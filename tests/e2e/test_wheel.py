@@ -1,4 +1,4 @@
-"""The wheel in an empty environment, without the checkout: what a user of pip meets."""
+"""The wheel in an empty environment without the checkout, as installed by pip."""
 
 import importlib.metadata
 import json
@@ -132,7 +132,7 @@ def test_the_wheel_holds_no_common_name_and_all_its_files(wheel: Path) -> None:
 
 
 def test_the_wheel_holds_the_code_of_the_repository(wheel: Path) -> None:
-    """What is tested is what is installed: every module has the bytes of its file here."""
+    """Every installed module has the bytes of its file in the repository."""
     folders = {
         "docstokg": ROOT / "layers/common/python/docstokg",
         "docstokg_functions": ROOT / "functions",

@@ -115,7 +115,7 @@ class Reader:
         self._wiring.close()
 
     def report(self) -> str:
-        """Say what was seen, as JSON."""
+        """Print the observations as JSON."""
         return json.dumps(
             {
                 "reads": self.reads,

@@ -39,7 +39,7 @@ class Embedded:
     path: Path
 
     def settings(self) -> dict[str, str]:
-        """Give what a server needs to reach them."""
+        """Return the settings with which a server reaches the stores."""
         return {"index_url": f"sqlite:///{self.path}", "graph_url": f"sqlite:///{self.path}"}
 
 

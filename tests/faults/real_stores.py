@@ -1,4 +1,4 @@
-"""What the fault tests of both real stores share: loading, asking, and the promises to check."""
+"""Shared by the fault tests of both real stores: loading, asking, and invariants."""
 
 import os
 import signal

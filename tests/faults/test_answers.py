@@ -1,4 +1,4 @@
-"""Model failures through the whole pipeline: what the caller gets when a model fails."""
+"""Model failures through the whole pipeline, and the caller's reply to each."""
 
 import json
 import os
@@ -64,7 +64,7 @@ def quoting(text: str, suffix: str = ""):
 def test_model_mistakes_are_logged_and_counted(
     small_store, client_for, server, answer: str | None, causes: list[str], orphans: int
 ) -> None:
-    """Orphans, too few markers, and an answer of markers alone; what is fine counts nothing."""
+    """Orphans, too few markers, and an answer of markers only; a good answer counts nothing."""
     log: list[str] = []
     client = client_for(small_store, log, llm_base_url=server.url)
     carried = "A seizure may follow a high fever in young children"

@@ -17,7 +17,7 @@ FULL = {"error": {"type": "circuit_breaking_exception", "reason": "Data too larg
 
 @pytest.fixture
 def server() -> Iterator[Loopback]:
-    """Refuses as often as `status` says, then takes what it gets."""
+    """Return a server that refuses `status` requests, then accepts."""
     with answering() as server:
         server.status = 0
         server.reply = lambda *_: (429, FULL) if len(server.asked) <= server.status else (200, DONE)

@@ -194,7 +194,7 @@ def full_check() -> dict[str, Any]:
 def test_four_full_checks_end_in_time(
     small_store: Path, client_for: Callable[..., TestClient]
 ) -> None:
-    """Two have a slot and end with what was checked; two are refused at once."""
+    """Two requests have a slot and return partial checks; two are refused at once."""
     client = client_for(small_store, max_timeout_s=8.0)
     body = full_check()
 

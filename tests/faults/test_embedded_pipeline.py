@@ -1,4 +1,4 @@
-"""Break what is embedded for real: files, locks, models; the caller gets the best there is."""
+"""Break embedded stores and models; the reply uses the remaining parts."""
 
 import json
 import shutil

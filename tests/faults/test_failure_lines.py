@@ -1,4 +1,4 @@
-"""Each failure costs what it may, and an operator finds its cause in the log."""
+"""Each failure degrades only its part, and the log has its cause."""
 
 import json
 from collections.abc import Iterator
@@ -67,7 +67,7 @@ def served(
 def outcome_of(
     case: Case, store: Embedded, models: dict[str, Any], folder: Path
 ) -> tuple[int, Any, list[dict[str, Any]]]:
-    """Break what the case breaks and ask once; give status, body and the lines of the log."""
+    """Apply the case's fault and ask once; return status, body and log lines."""
     log: list[str] = []
     with ExitStack() as stack:
         if case.broken is not None and case.early:

@@ -1,4 +1,4 @@
-"""What a stranger's files do to a load: one reject by line, and the rest loads."""
+"""Hostile files in a load: each is rejected with its line, and the others load."""
 
 import json
 import time
@@ -35,7 +35,7 @@ def nested(depth: int) -> str:
 
 
 def run(folder: Path) -> tuple[RejectLog, SearchIndex]:
-    """Load into a store beside the folder; give what was rejected, and the index."""
+    """Load into a store next to the folder; return the rejects and the index."""
     wiring = Wiring(settings_at(folder.with_suffix(".sqlite"), **PLAIN))
     rejects = RejectLog()
     load([folder], LoadOptions(embed=False), stores_of(wiring, False), rejects)

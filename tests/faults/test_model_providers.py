@@ -1,4 +1,4 @@
-"""Every provider at once, against servers that check each call; and what a caller is told."""
+"""Every provider at once, against servers that check each call; and the caller's messages."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Break a real Neo4j in every way it breaks; hybrid retrieval answers, and says what is missing."""
+"""Break a real Neo4j: hybrid retrieval answers and names the missing part."""
 
 import contextlib
 import os
@@ -131,7 +131,7 @@ def given_up(place: Place) -> Iterator[Neo4jGraph]:
 
 
 def first_answer(graph: Neo4jGraph, seconds: float = 120.0) -> DocsToKGError | None:
-    """Ask as requests do until the graph is called again; what the first call met with."""
+    """Ask until the graph is called again; return the outcome of the first call."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         try:

@@ -1,4 +1,4 @@
-"""A graph file that is missing, damaged, locked or slow must raise what its callers expect."""
+"""A missing, damaged, locked or slow graph file raises the port's errors."""
 
 import shutil
 import sqlite3

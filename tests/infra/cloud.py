@@ -81,7 +81,7 @@ class Issuer:
 
 @dataclass(frozen=True)
 class Start:
-    """What a function's first call waits for before its event: CPU seconds, counted twice."""
+    """CPU seconds before the event of a function's first call, counted twice."""
 
     how: str
     seconds: float
@@ -209,7 +209,7 @@ class Cloud:
         }
 
     def publish(self) -> None:
-        """Start what is kept as a snapshot, as publishing a version does, up to the snapshot."""
+        """Start the processes of a snapshot, as publishing a version does."""
         for name in self.ours.snap_start:
             self.fleet.sandbox(name)
 
@@ -296,7 +296,7 @@ class Cloud:
         return templates.caller(self.ours.auth, self.ours.iam_namespaces)
 
     def _context(self) -> dict[str, Any]:
-        """What the gateway knows of a caller: a signature it checked, or the authoriser's word."""
+        """Return the gateway's request context: a checked signature, or the authoriser's policy."""
         context: dict[str, Any] = {"requestId": "req-1", "identity": {"userArn": ROLE}}
         if self.ours.auth == "jwt":
             headers = {"Authorization": f"Bearer {self.issuer.token()}"}

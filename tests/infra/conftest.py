@@ -19,7 +19,7 @@ ENVIRONMENTS = ("dev", "staging", "prod")
 
 
 class Template:
-    """Both stacks of an environment as one: what one imports of the other is put in its place."""
+    """Both stacks of an environment as one, with their imports resolved."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self.name = name
@@ -88,7 +88,7 @@ def handler_of(name: str) -> str:
 
 
 def _read(value: Any, outputs: dict[tuple[str, str], Any]) -> Any:
-    """`value` with every Fn::GetStackOutput replaced by what that stack puts out."""
+    """Return `value` with every Fn::GetStackOutput replaced by that stack's output."""
     if isinstance(value, dict):
         if set(value) == {"Fn::GetStackOutput"}:
             named = value["Fn::GetStackOutput"]

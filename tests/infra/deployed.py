@@ -114,7 +114,7 @@ class Deployed:
         return str(self.properties(self.function(name))["Role"])
 
     def variables(self, name: str) -> dict[str, str]:
-        """What a function finds in its environment."""
+        """Return a function's environment variables."""
         variables: dict[str, str] = self.properties(self.function(name))["Environment"]["Variables"]
         return variables
 

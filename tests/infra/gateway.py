@@ -83,7 +83,7 @@ def render_request(
 
 
 def render_response(template: str, payload: Any, status: int = 200) -> Answer:
-    """What the client gets for an integration response of `payload`."""
+    """Return the client's response for an integration response of `payload`."""
     context: dict[str, Any] = {"requestId": "req-1", "responseOverride": {"header": {}}}
     body = _merge(template, json.dumps(payload, ensure_ascii=False), context).strip()
     override = context["responseOverride"]

@@ -112,7 +112,7 @@ class LoadingCloud(Cloud):
         return reply["statusCode"], json.loads(reply["body"])
 
     def send(self, route: str, body: dict[str, Any], job: str) -> None:
-        """Begin a job, and keep what is told of it once its run has ended."""
+        """Begin a job, and keep its report after its run has ended."""
         status, reply = self.request(route, body, job)
         assert status == 202, reply
         self.jobs[job] = self._finished(job)

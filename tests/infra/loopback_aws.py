@@ -58,7 +58,7 @@ class Moto:
 
 
 class LoopbackAws(Loopback):
-    """One endpoint for every service; `calls` is what was asked of it, in order."""
+    """One endpoint for every service; `calls`: its requests, in order."""
 
     def __init__(
         self,

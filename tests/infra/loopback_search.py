@@ -28,7 +28,7 @@ Heard = Callable[[str, str, str], None]
 
 
 class Documents:
-    """Indices and what was put into them."""
+    """Indices and their documents."""
 
     def __init__(self) -> None:
         self._behind: dict[str, str] = {}
@@ -145,7 +145,7 @@ class Documents:
 
 
 def _ids_in(body: Json) -> list[tuple[str, list[str]]]:
-    """What a query asks for by id: a field, and its values."""
+    """Return the field and the values of a query by id."""
     clauses = body.get("query", {}).get("bool", {}).get("filter", [])
     return [
         (field, wanted)

@@ -110,7 +110,7 @@ def _machines(deployed: Deployed) -> Iterator[Right]:
 
 
 def _maps(deployed: Deployed) -> Iterator[Right]:
-    """What a distributed map does: lists, starts children of its own machine, writes results."""
+    """Yield the calls of a distributed map: listing, child executions, results."""
     machine = deployed.arn(deployed.loading)
     role = deployed.properties(deployed.loading)["RoleArn"]
     execution = machine.replace(":stateMachine:", ":execution:")

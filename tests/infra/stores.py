@@ -1,4 +1,4 @@
-"""What makes CloudFormation replace a store: `python -m tests.infra.stores FOLDER > stores.json`.
+"""Properties that make CloudFormation replace a store: `python -m tests.infra.stores FOLDER`.
 
 Of each resource that holds content: its logical id, its type, and the values of the properties
 whose change replaces it, as the schemas of CloudFormation's registry say, which cfn-lint brings.
@@ -23,7 +23,7 @@ BY_POLICY = {"AWS::OpenSearchService::Domain": "EnableVersionUpgrade"}
 
 
 def stores(template: Template) -> dict[str, dict[str, Any]]:
-    """By logical id: the type and what of it replaces it."""
+    """Return type and replacing properties by logical id."""
     return {
         name: {"Type": resource["Type"], "replaced by": _replacing(resource)}
         for name, resource in sorted(template.data.items())

@@ -1,4 +1,4 @@
-"""What would be watched once deployed: alarms, dead letters, silence, the dashboard's metrics."""
+"""Monitoring of a deployment: alarms, dead letters, silence, the dashboard's metrics."""
 
 import json
 import re

@@ -89,7 +89,7 @@ def refuse() -> None:
 
 
 def _settled(table: CircuitTable) -> None:
-    """Wait for what is under way in its background."""
+    """Wait for its background work."""
     table._background.submit(lambda: None).result()
 
 
@@ -345,7 +345,7 @@ def test_the_policy_covers_the_stage_and_carries_the_caller(keys: JwksTokens) ->
 
 
 class Remembered:
-    """A TraceStore in memory that refuses what a test names."""
+    """A TraceStore in memory that raises `error` for the request `refuse`."""
 
     def __init__(self, refuse: str = "", error: type[DocsToKGError] = WrongAnswer) -> None:
         self.rows: dict[str, TraceMessage] = {}

@@ -1,4 +1,4 @@
-"""Documents over HTTP in a deployment: what was sent is in the bucket, and one run begins."""
+"""Documents over HTTP in a deployment: they reach the bucket, and one run begins."""
 
 import base64
 import json
@@ -287,7 +287,7 @@ def test_a_run_begins_once(deployment: Deployment) -> None:
 def test_how_long_the_oldest_load_has_been_running_is_told_while_it_runs(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the schedule sends; a load that hangs writes no metric of its own."""
+    """Handle the schedule's event, since a load that hangs writes no metric itself."""
     counted: list[tuple[str, float]] = []
     monkeypatch.setattr(
         deployment.wiring.telemetry, "count", lambda name, value: counted.append((name, value))

@@ -1,4 +1,4 @@
-"""What is deployed, byte by byte: size, architecture, bytecode, nothing foreign; and it imports."""
+"""Deployed bundles: size, architecture, bytecode, contents, imports."""
 
 import json
 import os

@@ -182,7 +182,7 @@ def test_a_table_that_takes_nothing_costs_only_the_telling(
 
 
 def events(answer: Answer) -> list[tuple[str, Any]]:
-    """Names and values of what was told."""
+    """Return names and values of the events."""
     assert (answer.status, answer.headers["Content-Type"]) == (200, EVENT_HEADERS["Content-Type"])
     frames = [frame.split("\ndata: ") for frame in answer.body.split("\n\n")[:-1]]
     return [(name.removeprefix("event: "), json.loads(value)) for name, value in frames]

@@ -1,4 +1,4 @@
-"""Loading in AWS: the bucket, the machine, and what its functions may do."""
+"""Loading in AWS: the bucket, the machine, and its functions' rights."""
 
 import json
 import re

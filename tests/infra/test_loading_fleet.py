@@ -39,7 +39,7 @@ UNUSED = {("ingest_encode", "s3:ListBucket", "runs/")}
 
 @dataclass(frozen=True)
 class Grant:
-    """A right of a role's to what is below a prefix of the bucket, and where it is said."""
+    """A role's right to the objects below a prefix of the bucket, and its statement."""
 
     function: str
     action: str
@@ -110,7 +110,7 @@ def _cancel(cloud: LoadingCloud) -> None:
 
 
 def _read_what_is_gone(cloud: LoadingCloud) -> None:
-    """What was listed may be gone when it is read, and what was said of it too."""
+    """Listed objects and their statements may be deleted before they are read."""
     source, lost, unsaid = (
         f"sources/{NAMESPACE}/gone.md",
         f"inbox/{NAMESPACE}/lost/x.md",

@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.xdist_group("bundles"), pytest.mark.timeout(900)]
 
 
 def event(resource: str, path: str) -> dict[str, Any]:
-    """What the gateway sends, as far as it is read."""
+    """Return the fields of a gateway event that the function reads."""
     return {"resource": resource, "requestContext": {"path": path}, "httpMethod": "GET"}
 
 
@@ -150,7 +150,7 @@ def test_the_function_sends_every_file_from_its_own_zip(started: Any) -> None:
 
 
 def test_how_to_sign_in_comes_from_the_settings(started: Any) -> None:
-    """What the stack writes is what the function sends, policy included."""
+    """The function sends the values of the stack, including the policy."""
     ours = replace(ENVIRONMENTS["staging"], page=True, sign_in=CLIENT)
     stack = Stack(cdk.App(), ours, "x")
     stack.key = kms.Key(stack, "Key")

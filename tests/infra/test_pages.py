@@ -1,4 +1,4 @@
-"""What the pages for operators say is what is there."""
+"""The pages for operators agree with the templates."""
 
 import re
 

@@ -90,7 +90,7 @@ def answer_aliases(stub: Stubber, versions: dict[str, str]) -> None:
 def rolled_out(
     states: Any, log_file: Any, deploy: str, expected: str, cancelled: bool
 ) -> tuple[str, list[str], str]:
-    """The exit message, what the smoke tests saw, and the version with all traffic."""
+    """Return the exit message, the smoke tests' log, and the version with all traffic."""
     command = [sys.executable, "-c", SMOKE, expected, str(log_file)]
 
     def smoke(share: int) -> bool:

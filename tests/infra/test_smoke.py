@@ -1,4 +1,4 @@
-"""The smoke test passes where the service works and names what does not: a real server, moto."""
+"""The smoke test passes for a working service and names a failing part: a real server, moto."""
 
 import contextlib
 import json

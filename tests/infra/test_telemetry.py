@@ -98,7 +98,7 @@ def test_all_that_can_be_written_stays_few(capsys: pytest.CaptureFixture[str]) -
 
 @pytest.fixture
 def daemon() -> Iterator[tuple[str, Callable[[], list[dict[str, Any]]]]]:
-    """Where X-Ray's daemon listens, and what it has heard."""
+    """Return the address of X-Ray's daemon, and a function that returns its segments."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as listening:
         listening.bind(("127.0.0.1", 0))
         listening.settimeout(0.5)
@@ -147,7 +147,7 @@ def test_each_external_call_is_a_part_of_the_trace(
 
 
 def test_a_refused_request_leaves_a_line_and_a_count(capsys: pytest.CaptureFixture[str]) -> None:
-    """Through the function itself: what is wrong is told by codes, never by what was asked."""
+    """Call the function: its log has error codes and no text of the question."""
     wiring = Wiring(Settings(environment="test"))
     handler = build(wiring)
     reader = Caller(sub="o'neil", namespaces=("default",))

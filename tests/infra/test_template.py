@@ -1,4 +1,4 @@
-"""What would be deployed: routes, timeouts in their firing order, roles, encryption, shifts."""
+"""The templates: routes, timeouts in their firing order, roles, encryption, shifts."""
 
 import json
 import re
@@ -478,7 +478,7 @@ NAMES = re.compile(r"^(Name|\w*[a-z]Name|Id)$")
 
 
 def test_nothing_that_stays_has_a_name_to_collide_with(template: Template) -> None:
-    """A retained resource outlives its stack: with a name, fixed or composed, it blocks the next.
+    """A retained resource with a fixed or composed name blocks the next deployment.
 
     `Retain` alone would also keep what a failed first deploy made.
     """

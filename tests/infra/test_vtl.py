@@ -310,7 +310,7 @@ def test_a_problem_of_the_state_machine_itself_is_a_chat_error() -> None:
 
 
 def test_a_chat_crosses_templates_and_state_machine(small_store, cache_dir, models) -> None:
-    """What the gateway sends and gets, with the workflow between its two templates."""
+    """The gateway's request and response templates, with the workflow between them."""
     settings = settings_at(small_store, cache_dir=cache_dir)
     wiring = Wiring(settings, Telemetry(write=lambda line: None), models)
     workflow = LocalWorkflow(wiring)

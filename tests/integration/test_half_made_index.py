@@ -17,7 +17,7 @@ SPACE = ("model-a", 8, "sparse-a")
 
 
 def load(url: str, name: str) -> tuple[int, int]:
-    """Load as the pipeline does and count what can be read."""
+    """Load like the pipeline and return the number of readable chunks."""
     index, writer = (
         OpenSearchIndex(url=url, name=name, info_ttl_s=0),
         OpenSearchWriter(url=url, name=name),

@@ -1,4 +1,4 @@
-"""A snapshot brought back on a real server: what was lost is found again, and loading goes on."""
+"""A snapshot restored on a real server: lost chunks are found again, and loading continues."""
 
 import hashlib
 import os
@@ -139,7 +139,7 @@ def kill_job(endpoint: Endpoint, *job: str, after_s: float = 0.0, **variables: s
 
 
 def test_a_restore_repeats_later_deletions(stores: Kept) -> None:
-    """And a drill, killed half way and run again, is equal to what is in use."""
+    """A drill, killed half way and run again, equals the index in use."""
     writer, reader = stores.writer, stores.reader
     writer.open_load("run", None, None, None)
     writer.put([(chunk_of("stays", 1), "one"), (chunk_of("goes", 2), "two")])

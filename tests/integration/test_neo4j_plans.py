@@ -1,4 +1,4 @@
-"""The plan guard judges what the real planner makes of good and bad queries."""
+"""The plan guard on the real planner's plans of good and bad queries."""
 
 import itertools
 import json

@@ -39,7 +39,7 @@ ANSWERS: dict[str, Any] = {
 
 @dataclass
 class Seen:
-    """What the server made of the requests it got."""
+    """Requests that a server checked: problems, signed paths and encodings."""
 
     service: str
     secret: str = SECRET

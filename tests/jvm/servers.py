@@ -50,7 +50,7 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class ServiceState:
-    """What a home folder holds now: `up`, `silent` (alive, not answering) or `down`."""
+    """State of a home folder: `up`, `silent` (alive, not answering) or `down`."""
 
     engine: Engine
     state: str

@@ -24,7 +24,7 @@ def anyio_backend() -> str:
 
 
 class Held:
-    """An admission whose work lasts until the test lets it go; it remembers what was begun."""
+    """An admission whose work lasts until the test ends it; `begun`: names of begun work."""
 
     def __init__(self, slots: int = 1, mean_s: float = 0.01) -> None:
         self.admission = Admission(slots)
@@ -65,7 +65,7 @@ class Held:
 
 
 async def refusals(tasks: list[asyncio.Task[str]]) -> list[Overloaded]:
-    """Give what was refused although nothing has ended."""
+    """Return the refused requests before any other ends."""
     await asyncio.sleep(0.05)
     errors = [task.exception() for task in tasks if task.done()]
     assert all(isinstance(error, Overloaded) for error in errors)

@@ -115,7 +115,7 @@ PACKAGES = {
 
 
 def module_graph() -> dict[str, set[str]]:
-    """Give what each module imports, inside functions as well, but not for its types alone."""
+    """Return each module's imports, including those inside functions, excluding those for types."""
     paths = {
         ".".join((package, *path.relative_to(root).with_suffix("").parts)): path
         for package, root in PACKAGES.items()

@@ -1,4 +1,4 @@
-"""The demo says only what its source files say, and its evidence spans are exact."""
+"""The demo states only facts of its source files, and its evidence spans are exact."""
 
 import json
 from pathlib import Path

@@ -199,7 +199,7 @@ def test_a_name_that_heads_nothing_leaves_retrieval_s_order() -> None:
 
 @pytest.mark.parametrize(("about", "first"), [("ab", "a"), ("b", "b")])
 def test_chunks_about_named_entities_keep_search_order(about: str, first: str) -> None:
-    """Two documents on one disease: what the second mentions besides is no reason to prefer it."""
+    """Further mentions of the second of two documents on one disease do not raise it."""
     graph = EmbeddedGraph()
     graph.put_chunks([chunk(name, f"d{name}") for name in "abcd"])
     graph.put_entities([entity("X:1", "zorbium"), entity("X:2", "quinine"), entity("X:3", "frogs")])

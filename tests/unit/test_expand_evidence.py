@@ -1,4 +1,4 @@
-"""Evidence is what a path from the question leads to; seeds may be names and odd ids."""
+"""Evidence is the end of a path from the question; seeds may be names and unusual ids."""
 
 import pytest
 

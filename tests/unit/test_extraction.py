@@ -1,4 +1,4 @@
-"""What is kept of what a language model says of a passage."""
+"""Triples accepted from a language model's reply on a passage."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a process made while it started is left out of every later look for garbage."""
+"""Objects created at start-up are excluded from later garbage collections."""
 
 import gc
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Grounding cites what could be read, and says what it did without."""
+"""Grounding cites the readable passages and names the missing parts."""
 
 import base64
 import json
@@ -227,7 +227,7 @@ def test_the_built_in_model_reads_more_passages_than_another_is_given(
 def test_a_model_is_given_the_best_citations_and_no_neighbour_of_theirs(
     max_blocks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All chunks are of one document: what stands beside a passage enters by its own rank only."""
+    """All chunks are of one document: a neighbour of a passage enters only by its own rank."""
     monkeypatch.setattr("docstokg_functions.ground.ground.MOST_BLOCKS", max_blocks)
     run = step()
     names = [f"c{n}" for n in (0, 2, 4, 6, 1)]

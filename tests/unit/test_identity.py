@@ -1,4 +1,4 @@
-"""What a chunk or an entity is called must never change: stored data is found by it."""
+"""Ids of chunks and entities must never change, because stores are keyed by them."""
 
 import pytest
 

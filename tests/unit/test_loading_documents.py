@@ -62,7 +62,7 @@ def pieces(chunk: RawChunk) -> int:
 
 
 def check_stretches(text: str, chunks: list[RawChunk]) -> None:
-    """Every chunk is a stretch, in order, of what the encoder can read."""
+    """Every chunk is a stretch of at most the encoder's length, in order."""
     last = -1
     for chunk in chunks:
         start = chunk.char_start

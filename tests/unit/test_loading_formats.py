@@ -1,4 +1,4 @@
-"""Formats: what is read of them, what they cannot do, and what is said of files not read."""
+"""Formats: converted texts, limits, and messages for rejected files."""
 
 import cmath
 import gzip
@@ -446,7 +446,7 @@ def test_the_memory_limit_of_the_machine_is_not_blamed_on_a_small_file() -> None
 
 
 def forked(raw: bytes) -> bytes:
-    """What a fork with a second of processor says, while the one who asks stays."""
+    """Return the reply of a fork with a second of processor time, while its parent waits."""
     reader, writer = os.pipe()
     try:
         with os.fdopen(reader, "rb") as requests:

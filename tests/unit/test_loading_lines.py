@@ -1,4 +1,4 @@
-"""What a line must be to be loaded, and what is said of those that are not."""
+"""Requirements on lines of a load, and messages for rejected ones."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What a load leaves in both stores, whatever the order, however often it runs."""
+"""Contents of both stores after a load, in any order and after any number of runs."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence

@@ -195,7 +195,7 @@ def test_token_names_are_safe_and_one_for_each_piece() -> None:
 
 
 def varied_texts() -> list[str]:
-    """Texts of every length up to what is cut off, and some that are hardly texts."""
+    """Return texts of every length up to the limit, and some unusual ones."""
     chance = random.Random(5)
     words = f"{SEIZURES} {FITS} {TAXES} Structure of the cerebral cortex, 37 % HP:0001250".split()
     texts = [" ".join(chance.choices(words, k=length)) for length in range(1, 320, 9)]

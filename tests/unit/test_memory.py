@@ -1,4 +1,4 @@
-"""Counted in processes of their own: what a thread was given stays for the life of its process."""
+"""Counted in separate processes: memory of a thread stays allocated to its process."""
 
 import platform
 import re

@@ -1,4 +1,4 @@
-"""Caps must hold for any graph, and what the question names must never be crowded out."""
+"""Caps hold for any graph and never exclude entities that the question names."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Spreadsheets, slides, books, mail, code, archives: what is read of them, and at which place."""
+"""Spreadsheets, slides, books, mail, code, archives: converted texts and places."""
 
 import gzip
 import io

@@ -1,4 +1,4 @@
-"""An operator's own ONNX file: what a reranker must be, and how it is refused."""
+"""An operator's own ONNX file: requirements on a reranker, and refusals."""
 
 import shutil
 from pathlib import Path

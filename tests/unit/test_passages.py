@@ -1,4 +1,4 @@
-"""A citation in its surrounding text: what is next to it, what may be read of it, where it lies."""
+"""A citation in its surrounding text: neighbours, access and position."""
 
 import json
 from pathlib import Path

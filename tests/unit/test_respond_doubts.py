@@ -1,4 +1,4 @@
-"""What an operator is told of answers that their sources do not carry."""
+"""Log entries on answers without support by their sources."""
 
 from docstokg.contracts.state import Block
 from docstokg.usecases.check_answer import ground_text

@@ -1,4 +1,4 @@
-"""What an edge weighs decides every ranking: rarity, headings, relations, and nothing else."""
+"""Edge weights decide every ranking: only rarity, headings and relations count."""
 
 import math
 

@@ -79,7 +79,7 @@ class Capitals:
 
 
 class Kept(ChildConverter):
-    """Converts for many processes of a test: starting one takes longer than what it does here."""
+    """Converts for many processes of a test, as starting a converter takes longer than its work."""
 
     def close(self) -> None:
         """Stay for the next one."""

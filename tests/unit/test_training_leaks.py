@@ -1,4 +1,4 @@
-"""What is fitted on is never what is measured on: the fitting command ends with an error."""
+"""The fitting command ends with an error if fitted and measured texts overlap."""
 
 import json
 from pathlib import Path

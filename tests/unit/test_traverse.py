@@ -1,4 +1,4 @@
-"""A walk keeps its caps, sees only what its caller may, and says what it did not follow."""
+"""A walk keeps its caps, sees only its caller's chunks, and counts unfollowed nodes."""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What can be quoted of a passage, and what stands above it; never a heading or a question."""
+"""Quotable units of a passage with the text above them; never a heading or a question."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Windows of passages, and what a verifier's opinions decide."""
+"""Windows of passages, and decisions from a verifier's opinions."""
 
 import math
 from collections.abc import Callable, Sequence

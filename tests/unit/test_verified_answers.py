@@ -1,4 +1,4 @@
-"""An answer with a verifier: what it may decide, what it may not, and what a reader is told."""
+"""An answer with a verifier: its decisions, their limits, and the report."""
 
 from collections.abc import Sequence
 
@@ -24,7 +24,7 @@ WRONG, BARE = "The gate opens at 9 bar [1].", "The lamp is new."
 
 
 class Words:
-    """Supports what a source has all words of; keeps what it was asked."""
+    """Supports claims whose words are all in a source; `asked`: its inputs."""
 
     name, threshold = "llm:judge", 0.5
 

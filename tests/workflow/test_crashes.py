@@ -1,4 +1,4 @@
-"""A crash of a step leaves a line an operator can act on, without what was asked."""
+"""A crash of a step is logged with its place and without the question."""
 
 import json
 

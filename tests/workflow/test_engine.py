@@ -1,4 +1,4 @@
-"""What the local engine adds to sfnx, and the one contract it rests on."""
+"""Additions of the local engine to sfnx, and the contract it relies on."""
 
 import copy
 import json

@@ -1,4 +1,4 @@
-"""What a person meets at the shell: an answer unasked for, causes and cures, quiet pipes."""
+"""The shell for people: an automatic answer, causes and remedies, quiet pipes."""
 
 import json
 import os

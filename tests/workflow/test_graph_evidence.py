@@ -1,4 +1,4 @@
-"""What the graph says of a chunk reaches prompt and response unchanged."""
+"""Graph evidence of a chunk reaches prompt and response unchanged."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -35,7 +35,7 @@ def wiring(
 
 
 def stepped(wiring: Wiring, query: str) -> dict[str, Any]:
-    """What each step up to grounding says of a question."""
+    """Return the output of each step up to grounding."""
     validated = validate.build(wiring)({"envelope": event({"query": query, "top_k": 5})}, None)
     state = {"plan": validated["plan"], "scope": validated["scope"]}
     state["retrieval"] = retrieve.build(wiring)(state, None)

@@ -1,4 +1,4 @@
-"""`ingest.asl.json` on sfnx: what each stage gets, and what a failure of each leaves."""
+"""`ingest.asl.json` on sfnx: the input of each stage, and the state after each failure."""
 
 import json
 import re

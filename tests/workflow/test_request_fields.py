@@ -1,4 +1,4 @@
-"""Every field of a request does what it names: changed alone, it changes what comes back."""
+"""Every field of a request has its effect: changing only this field changes the reply."""
 
 import itertools
 from collections.abc import Iterator

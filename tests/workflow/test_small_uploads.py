@@ -1,4 +1,4 @@
-"""An upload of few documents takes a task a function, and leaves what the maps leave."""
+"""A small upload takes one task per function, and gives the same stores as the maps."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""What is asked on a terminal before something goes; elsewhere nobody waits for an answer."""
+"""Confirmations before deletions on a terminal; without a terminal there is no prompt."""
 
 import os
 import pty

@@ -85,7 +85,7 @@ class Account:
                 time.sleep(0.2)
 
     def log(self) -> str:
-        """The end of what the emulator printed."""
+        """Return the end of the emulator's output."""
         return (self.folder / "emulator.log").read_text("utf-8", "replace")[-2000:]
 
     def client(self, service: str) -> Any:
@@ -113,7 +113,7 @@ class Account:
         )
 
     def cdk(self, *arguments: str, fails: bool = False) -> str:
-        """Run the CDK command line as the guide does; what it printed."""
+        """Run the CDK command line as in the guide; return its output."""
         npx = shutil.which("npx")
         if npx is None:
             raise SystemExit("the CDK command line needs Node: npx is not there")
@@ -167,7 +167,7 @@ class Account:
         return counts
 
     def outputs(self, stack: str) -> dict[str, str]:
-        """What a stack puts out."""
+        """Return the outputs of a stack."""
         (description,) = self.client("cloudformation").describe_stacks(StackName=stack)["Stacks"]
         return {
             output["OutputKey"]: output["OutputValue"] for output in description.get("Outputs", ())
@@ -185,7 +185,7 @@ class Account:
 
 
 def run_live(states: Any, alias: str, input_json: str = "{}") -> dict[str, Any]:
-    """Execute the version that has most of an alias's traffic; what the service describes.
+    """Execute the version with most of an alias's traffic; return the service's description.
 
     The emulator itself executes the machine's newest definition, whichever version is asked.
     """

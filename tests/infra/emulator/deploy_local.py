@@ -83,7 +83,7 @@ def question_of(text: str, timeout_s: float = 25) -> dict[str, Any]:
 
 
 class Run:
-    """One run: the account, what was deployed, and what is told in the end."""
+    """One run: the account, the deployed stacks, and the rows of the report."""
 
     def __init__(self, account: Account, stores: Stores | None, folder: Path) -> None:
         self.account, self.stores, self.folder = account, stores, folder
@@ -92,7 +92,7 @@ class Run:
 
     @contextmanager
     def step(self, name: str) -> Iterator[list[str]]:
-        """Time a step; what is put into the list is told of it."""
+        """Time a step; yield the list of its notes."""
         notes: list[str] = []
         begun = time.monotonic()
         sys.stderr.write(f"{name} ...\n")
@@ -117,7 +117,7 @@ class Run:
     def synthesise(
         self, name: str, target: Environment, bundles: Path, *, compared: bool = False
     ) -> tuple[Path, str]:
-        """Write an assembly that the emulator takes; where, and what was changed for it.
+        """Write an assembly for the emulator; return its folder and the changes.
 
         `compared`: with what is deployed, as the CDK command line does.
         """
@@ -137,7 +137,7 @@ class Run:
         return out, "; ".join(changes)
 
     def _variables(self) -> dict[str, str]:
-        """What the sandboxes of AWS have and the emulator's have not."""
+        """Return the variables of AWS sandboxes that the emulator lacks."""
         return {"PYTHONPATH": str(BUILD / "host" / "runtime"), "OMP_NUM_THREADS": "1"}
 
     def deploy(self, assembly: Path) -> str:
@@ -312,7 +312,7 @@ def stores(folder: Path) -> Iterator[Stores | None]:
 
 
 def emitted(run: Run) -> dict[str, set[tuple[str, ...]]]:
-    """Names of the metrics in what the functions printed, each with its sets of dimensions."""
+    """Return the metrics in the functions' output by name, each with its sets of dimensions."""
     logs = run.account.client("logs")
     dimension_sets: dict[str, set[tuple[str, ...]]] = {}
     for group in logs.get_paginator("describe_log_groups").paginate():

@@ -1,4 +1,4 @@
-"""What the emulator cannot do, what is changed for it, and which test covers that otherwise."""
+"""Limits of the emulator, the changes for them, and the tests that cover them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ COVERED = (
 
 @dataclass
 class Fitted:
-    """A template that the emulator takes, and what was changed in it."""
+    """A template for the emulator, and its changes."""
 
     body: dict[str, Any]
     removed: list[str] = field(default_factory=list)
@@ -50,7 +50,7 @@ class Fitted:
 
 
 def fit(template: dict[str, Any], variables: dict[str, str]) -> Fitted:
-    """Leave out what the emulator does not know; give every function `variables` too."""
+    """Remove the types that the emulator lacks; add `variables` to every function."""
     body = json.loads(json.dumps(template))
     fitted = Fitted(body)
     resources = body["Resources"]
