@@ -359,7 +359,7 @@ def test_the_loader_reads_labels_stated_ends_and_the_recogniser(store: Store) ->
     assert not store.writer.recogniser(SPACE)
 
 
-def test_a_curie_in_any_case_and_an_obsolete_term_lead_to_the_current_one(store: Store) -> None:
+def test_curies_and_obsolete_terms_find_the_current_term(store: Store) -> None:
     assert "HP:0001250" in entity_ids(slice_of(store, entity_ids=("hp:0001250",)))
     assert slice_of(store, alias_keys=("hp 0001250",)).aliases[0].entity_id == "HP:0001250"
     part = slice_of(store, alias_keys=("old fit",))

@@ -232,7 +232,7 @@ def test_hits_carry_vector_and_document(store: Store) -> None:
     assert documents == {uid("a"): chunk("a", "").doc_id, uid("b"): chunk("b", "").doc_id}
 
 
-def test_sentences_have_vectors_where_they_were_made_and_the_chunk_is_seen(store: Store) -> None:
+def test_sentence_vectors_are_returned_for_visible_chunks(store: Store) -> None:
     two = packed([axis(0), axis(1)])
     fill(
         store,
@@ -523,7 +523,7 @@ def test_a_load_is_unfinished_until_it_is_closed_in_its_own_namespace(store: Sto
     assert unfinished() == {}
 
 
-def test_a_load_of_an_earlier_version_is_unfinished_everywhere_until_the_next(store: Store) -> None:
+def test_loads_of_earlier_versions_count_as_unfinished(store: Store) -> None:
     store.writer.open_load("old", "model-a", DIMENSION, "sparse-a")
     info = store.index.info(soon(), refresh=True)
     assert (info.open_run("one"), info.open_run("two")) == ("old", "old")

@@ -174,7 +174,7 @@ def test_without_the_right_to_load_nothing_changes(callers, loaded) -> None:
     assert page["may_load"] is False
 
 
-def test_a_document_that_is_not_seen_is_one_that_is_not_there(callers, loaded) -> None:
+def test_hidden_and_absent_documents_are_indistinguishable(callers, loaded) -> None:
     outsider = callers["outsider"]
     hidden, absent = outsider.delete("secret"), outsider.delete("absent")
     assert hidden.status_code == absent.status_code == 404

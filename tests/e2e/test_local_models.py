@@ -17,7 +17,7 @@ from tests.streaming_model import StreamingModel, streaming
 pytestmark = pytest.mark.timeout(120)
 
 
-def test_a_server_of_models_is_found_and_asked_for_its_list_only(server_for) -> None:
+def test_model_servers_are_found_by_their_lists(server_for) -> None:
     port = urlsplit(server_for()).port
     with streaming(StreamingModel()) as model, serving(ModelServer()) as other:
         with closing(socket.create_server(("127.0.0.1", 0))) as silent:
@@ -52,7 +52,7 @@ def test_auto_takes_what_runs_here_and_says_so(small_store, cache_dir, monkeypat
     assert "[1]" in done.stdout
 
 
-def test_the_time_of_a_chat_and_of_a_search_is_the_servers_own(server_for) -> None:
+def test_chats_and_searches_use_the_servers_time(server_for) -> None:
     import httpx
 
     url = server_for(default_timeout_s=7.5)

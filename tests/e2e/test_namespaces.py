@@ -214,7 +214,7 @@ def test_check_and_traverse_read_several_namespaces(client: Any) -> None:
         assert (refused.status_code, "cedar-5" in refused.text) == (403, True)
 
 
-def test_without_documents_the_answer_says_so_and_without_rights_it_is_refused(client: Any) -> None:
+def test_empty_and_forbidden_namespaces_have_different_replies(client: Any) -> None:
     probe = Probe("/v1/search", {"query": "Who keeps the vault code?"})
     body = body_of(send(client, "only-empty", probe))
     assert body["metadata"]["namespace"] == "empty-1"

@@ -137,7 +137,7 @@ def test_thoughts_are_never_told(url, model) -> None:
     assert mended(stream) == THREE
 
 
-def test_the_built_in_model_and_a_kept_answer_are_told_the_same_way(url) -> None:
+def test_built_in_and_cached_answers_stream_alike(url) -> None:
     body = {**ASKED, "synthesis": {"enabled": True, "model": "extractive"}, "cache_key": "k"}
     first, again = events(url, body), events(url, body)
     assert mended(first) == mended(again) == first[-1][1]["answer"] != ""
@@ -169,7 +169,7 @@ def test_a_model_that_breaks_off_takes_nothing_back_that_was_whole(url, model) -
     assert notices.CUT_SHORT in response["warnings"]
 
 
-def test_an_answer_cut_by_its_length_ends_at_a_sentence_and_says_so(url, model) -> None:
+def test_a_truncated_answer_ends_at_a_sentence(url, model) -> None:
     model.answer, model.finish = "A seizure is an event [1]. It may be", "length"
     for response in (events(url)[-1][1], httpx.post(f"{url}/v1/answer", json=ASKED).json()):
         assert response["answer"] == "A seizure is an event [1]."

@@ -151,9 +151,7 @@ def test_triples_come_with_chunk_and_span_and_only_of_open_chunks(
         assert body["response_format"]["json_schema"]["strict"] is True
 
 
-def test_a_restricted_chunk_is_sent_when_asked_for_and_its_fact_keeps_the_acl(
-    server: ModelServer, tmp_path: Path
-):
+def test_facts_of_restricted_chunks_keep_the_acl(server: ModelServer, tmp_path: Path):
     store = Store(tmp_path, server)
     store.load(restricted=True)
     assert len(sent(server)) == 3

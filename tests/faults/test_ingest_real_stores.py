@@ -74,9 +74,7 @@ def place(bucket: None, tmp_path: Path) -> Iterator[Place]:
         yield Place(folder, settings)
 
 
-def test_killed_and_gone_on_with_it_ends_in_the_content_of_one_load(
-    place: Place, tmp_path: Path
-) -> None:
+def test_a_killed_and_resumed_load_has_equal_content(place: Place, tmp_path: Path) -> None:
     source = folder_of(tmp_path / "in", 30)
     (tmp_path / "laptop").mkdir()
     laptop = Place(tmp_path / "laptop")

@@ -170,7 +170,7 @@ def test_the_circuit_opens_and_closes_again(place: Place, proxy: Proxy) -> None:
         graph.close()
 
 
-def test_a_look_at_the_plans_that_hangs_does_not_keep_the_graph_off(
+def test_a_hanging_plan_check_does_not_disable_the_graph(
     place: Place, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("docstokg.adapters.neo4j.graph.PROBE_WARM_S", 600.0)

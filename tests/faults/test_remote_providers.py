@@ -165,7 +165,7 @@ def test_settings_that_cannot_work() -> None:
         OnnxReranker("/nowhere/model.onnx").warm()
 
 
-def test_one_connection_serves_call_after_call_and_a_lost_one_is_opened_again(
+def test_a_connection_is_reused_and_reopened_when_lost(
     server: ModelServer,
 ) -> None:
     two = embedder(server.url)

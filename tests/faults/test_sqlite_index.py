@@ -343,7 +343,7 @@ def test_a_load_waits_for_the_end_of_another_process_s(tmp_path: Path, end: str)
     ours.close()
 
 
-def test_a_search_asks_the_file_a_few_times_and_not_once_a_hit(
+def test_a_search_needs_few_statements_per_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "index.sqlite"

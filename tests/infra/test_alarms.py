@@ -76,7 +76,7 @@ def test_all_logs_are_kept_equally_long_and_the_firewall_writes_some(template: T
         assert all(word in redacted for word in ("authorization", "x-api-key", "querystring"))
 
 
-def test_a_trace_that_cannot_be_written_ends_in_a_queue_somebody_hears_of(
+def test_unwritten_traces_reach_a_queue_with_an_alarm(
     template: Template,
 ) -> None:
     queues = template.all("AWS::SQS::Queue")

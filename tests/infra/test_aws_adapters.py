@@ -93,7 +93,7 @@ def _settled(table: CircuitTable) -> None:
     table._background.submit(lambda: None).result()
 
 
-def test_an_open_circuit_is_open_for_every_sandbox_until_its_time_is_over(table: str) -> None:
+def test_an_open_circuit_is_shared_between_sandboxes(table: str) -> None:
     first, second = (CircuitTable(table, "graph", REGION, refresh_s=0) for _ in range(2))
     once = Circuit(failures=1)
     local, remote = (Breaker("graph", circuit=once, shared=store) for store in (first, second))
@@ -320,7 +320,7 @@ def test_an_issuer_may_name_its_claims_as_it_likes(agent: Loopback, keys: JwksTo
     assert cognito.caller(token(**claims)) is None
 
 
-def test_without_the_issuers_keys_nobody_is_let_in_and_nobody_is_called_a_liar() -> None:
+def test_without_the_issuers_keys_tokens_are_unavailable() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     tokens = JwksTokens(ISSUER, "docstokg", f"http://127.0.0.1:{port}/jwks")

@@ -266,7 +266,7 @@ def test_a_finished_run_returns_its_report(
         deployment.wiring.close()
 
 
-def test_a_lost_machine_is_a_503_and_a_missing_bucket_is_said(
+def test_lost_machines_and_buckets_have_distinct_errors(
     deployment: Deployment, tmp_path: Path
 ) -> None:
     deployment.states.delete_state_machine(stateMachineArn=deployment.arn)
@@ -284,7 +284,7 @@ def test_a_run_begins_once(deployment: Deployment) -> None:
     assert runs.find("none") is None
 
 
-def test_how_long_the_oldest_load_has_been_running_is_told_while_it_runs(
+def test_the_age_of_the_oldest_load_is_measured(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Handle the schedule's event, since a load that hangs writes no metric itself."""

@@ -45,7 +45,7 @@ def test_the_linter_of_cloudformation_takes_the_definition() -> None:
     assert len(broken) > 1
 
 
-def test_a_function_ends_before_its_state_so_that_no_try_runs_beside_another() -> None:
+def test_a_function_ends_before_its_state_times_out() -> None:
     limits = {spec.substitution: spec.timeout_s for spec in STAGES}
     called = set()
     for name, task in every_task(ASL["States"]).items():

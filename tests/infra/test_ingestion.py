@@ -65,7 +65,7 @@ def matches(pattern: dict[str, Any], event: dict[str, Any]) -> bool:
     )
 
 
-def test_objects_of_sources_and_no_others_are_told_to_the_documents_function(
+def test_only_objects_of_sources_trigger_the_function(
     template: Template,
 ) -> None:
     deployed = Deployed(template)

@@ -121,7 +121,7 @@ def test_only_deployed_routes_are_tools(deployed) -> None:
     assert names == [*searching, "check_grounding", "search"]
 
 
-def test_a_tool_that_is_switched_off_without_a_deploy_is_not_offered_from_then_on(
+def test_a_tool_switched_off_is_no_longer_offered(
     amazon: Amazon,
     agent: Loopback,  # noqa: F811
 ) -> None:

@@ -24,7 +24,7 @@ def test_flags_are_fetched_while_a_sandbox_starts(template: Template) -> None:
             assert variables["AWS_APPCONFIG_EXTENSION_PREFETCH_LIST"] == path, spec.name
 
 
-def test_a_change_of_flags_is_watched_by_the_alarm_of_degraded_answers(template: Template) -> None:
+def test_flag_changes_are_watched_by_an_alarm(template: Template) -> None:
     """m4: AppConfig rolls a deployment of flags back when one of its monitors fires."""
     (watched,) = template.only("AWS::AppConfig::Environment")["Monitors"]
     (alarm,) = (
@@ -35,7 +35,7 @@ def test_a_change_of_flags_is_watched_by_the_alarm_of_degraded_answers(template:
     assert watched["AlarmArn"] == {"Fn::GetAtt": [alarm, "Arn"]}
 
 
-def test_the_log_the_gateway_would_make_is_made_before_it_with_our_key(template: Template) -> None:
+def test_the_gateways_log_is_created_with_our_key(template: Template) -> None:
     """m10: by the name the gateway writes to, before its stage is there."""
     (name,) = template.all("AWS::ApiGateway::RestApi")
     (group,) = (

@@ -72,7 +72,7 @@ def _foreign(value: str) -> str:
     return value.replace(REGION, ELSEWHERE) if REGION in value else f"other-{value}"
 
 
-def test_what_services_do_for_us_is_allowed_and_its_neighbours_are_not(template: Template) -> None:
+def test_only_required_calls_of_services_are_allowed(template: Template) -> None:
     deployed = Deployed(template)
     policies = Policies(deployed)
     lines = list(rights(deployed))

@@ -146,7 +146,7 @@ def test_a_dying_sandbox_is_one_failure(deployment: Deployment, step: str, statu
     assert deployment.post("search", question()).status == 200
 
 
-def test_an_error_says_its_class_to_the_machine_and_nothing_to_the_client(
+def test_error_messages_contain_no_input(
     deployment: Deployment,
 ) -> None:
     with pytest.raises(Exception, match="validation error") as caught:

@@ -102,7 +102,7 @@ def looked(cloudwatch: Any, state: str) -> None:
     cloudwatch.stub.add_response("describe_alarms", alarms, {"AlarmNames": names})
 
 
-def test_an_alarm_that_fires_while_it_is_watched_takes_the_traffic_back(
+def test_an_alarm_during_the_watch_reverts_traffic(
     stubs: tuple[Any, Any],
 ) -> None:
     states, cloudwatch = stubs

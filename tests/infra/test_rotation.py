@@ -55,7 +55,7 @@ def answer_of(entry: Entry) -> dict[str, Any]:
     return entry(EVENT | {"plan": plan}, None)
 
 
-def test_a_refused_key_is_read_again_at_once_and_the_event_answered(
+def test_a_refused_key_is_read_again_at_once(
     model: ModelServer, secret: Callable[[str], None]
 ) -> None:
     function = entry(model)
@@ -66,7 +66,7 @@ def test_a_refused_key_is_read_again_at_once_and_the_event_answered(
     assert keys == ["Bearer yesterday", "Bearer today"]
 
 
-def test_a_key_that_is_still_wrong_is_not_read_with_every_event(
+def test_a_wrong_key_is_not_read_every_time(
     model: ModelServer, secret: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     function = entry(model)
@@ -77,7 +77,7 @@ def test_a_key_that_is_still_wrong_is_not_read_with_every_event(
     assert answer_of(function)["outcome"] == "answered"
 
 
-def test_an_event_that_fails_by_its_credential_is_tried_with_the_new_one(
+def test_a_refused_credential_is_read_again_and_retried(
     model: ModelServer, secret: Callable[[str], None]
 ) -> None:
     """A function without a step around its calls, as the writer of traces."""

@@ -133,9 +133,7 @@ def test_each_provider_has_a_secret_of_its_own(chosen: Template, dev: Template) 
     assert json.dumps(values(chosen, "ground")["DOCSTOKG_SECRETS"]).count('"Ref"') == 1
 
 
-def test_iam_lets_a_model_be_called_through_its_profile_and_no_neighbour(
-    chosen: Template, dev: Template
-) -> None:
+def test_iam_allows_only_the_models_own_profile(chosen: Template, dev: Template) -> None:
     """Bedrock guide, "Prerequisites for inference profiles": the profile and, through it alone,
 
     its model in whatever region serves the call; a model without a profile is named itself.

@@ -169,7 +169,7 @@ def test_changes_during_a_load_are_loaded_after_it(changes: Changes) -> None:
     assert len(changes.started()) == 2
 
 
-def test_loads_of_other_namespaces_and_posted_documents_are_not_in_the_way(
+def test_other_loads_do_not_block_a_load(
     changes: Changes,
 ) -> None:
     changes.send("load", {"documents": [{"doc_id": "x.md", "text": "X"}]}, "sources-other")

@@ -115,7 +115,7 @@ def _metadata(out: Path, artifact: dict[str, Any]) -> dict[str, list[dict[str, A
     return artifact.get("metadata", {})
 
 
-def test_a_domain_that_moves_is_still_read_and_what_stays_is_not(
+def test_a_removed_domain_is_reported_as_still_read(
     dev: Template,
 ) -> None:
     data, run = (json.loads(text) for text in dev.texts)

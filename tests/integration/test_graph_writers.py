@@ -35,7 +35,7 @@ def write(writer: Neo4jGraphWriter, name: str, names: list[str]) -> None:
     )
 
 
-def test_writers_that_want_the_same_nodes_in_another_order_both_get_them() -> None:
+def test_writers_of_the_same_nodes_both_succeed() -> None:
     with neo4j_store() as (_, writer):
         writer.close_load()  # the layout is there
         backwards = ENTITIES[::-1]

@@ -77,7 +77,7 @@ def test_a_holder_that_was_stopped_too_long_writes_no_more(leases, monkeypatch, 
     second.check()
 
 
-def test_tasks_of_one_run_share_the_lease_and_nobody_else_has_it(place, leases) -> None:
+def test_only_tasks_of_one_run_share_a_lease(place, leases) -> None:
     first, second = leases
     stranger = LoadLease(Server(url=place[0]), place[1])
     try:
@@ -113,7 +113,7 @@ def test_the_lease_of_a_run_that_died_passes_on_to_another(leases, monkeypatch) 
     second.check()
 
 
-def test_loads_of_two_namespaces_exclude_the_whole_index_and_not_each_other(place) -> None:
+def test_namespace_loads_exclude_only_the_whole_index(place) -> None:
     servers = [Server(url=place[0]) for _ in range(4)]
     names = ("anna", "bert", "anna", "")
     anna, bert, again, whole = (
@@ -142,7 +142,7 @@ def test_loads_of_two_namespaces_exclude_the_whole_index_and_not_each_other(plac
             server.close()
 
 
-def test_notes_of_loads_that_open_and_close_at_once_are_all_kept(place) -> None:
+def test_concurrent_loads_keep_all_their_notes(place) -> None:
     """The server keeps the notes of all loads as one value."""
     names = [f"n{number}" for number in range(6)]
     writers = [OpenSearchWriter(url=place[0], name=place[1]) for _ in names]

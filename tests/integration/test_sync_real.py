@@ -44,7 +44,7 @@ def loaded(stores: Stores, *folders: Path, sync: bool = False) -> LoadReport:
     return load(folders, LoadOptions(NS, embed=False, sync=sync), stores, RejectLog())
 
 
-def test_sync_ends_in_a_fresh_load_and_an_unmounted_folder_removes_nothing(
+def test_sync_equals_a_fresh_load_except_unmounted_folders(
     settings: Settings, tmp_path: Path, cache_dir: Path
 ) -> None:
     home, other = tmp_path / "home", tmp_path / "other"

@@ -142,7 +142,7 @@ async def test_who_hung_up_loses_the_place() -> None:
     assert admission.begun == ["first", "third"]
 
 
-async def test_an_answer_that_is_too_late_is_not_waited_for_and_keeps_its_slot() -> None:
+async def test_late_work_is_abandoned_but_keeps_its_slot() -> None:
     admission = Held()
     late = admission.submit("late", timeout_s=0.2)
     with pytest.raises(TooLate):

@@ -65,7 +65,7 @@ def test_a_response_is_judged_by_its_citations() -> None:
     assert by_level([row, nothing]) == {"medium": {"n": 1, "right": 1.0}}
 
 
-def test_answers_are_read_and_questions_with_an_answer_where_there_are_none(tmp_path: Path) -> None:
+def test_questions_with_answers_replace_a_missing_answers_file(tmp_path: Path) -> None:
     rows = [
         {"id": "1", "question": "who?", "gold": ["d"], "answer": "me", "evidence": {"d": [1]}},
         {"id": "2", "question": "when?", "gold": ["d"]},

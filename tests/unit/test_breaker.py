@@ -72,7 +72,7 @@ def test_what_speaks_for_a_dependency_closes_its_circuit() -> None:
         breaker.call(lambda: 1, Deadline.after(1.0))
 
 
-def test_it_is_probed_until_it_is_back_and_no_request_is_the_trial(
+def test_a_probe_closes_the_circuit_without_a_request(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(breaker, "PROBE_EVERY_S", 0.01)

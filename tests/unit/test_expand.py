@@ -136,7 +136,7 @@ def test_named_entities_are_added_with_evidence(clinic: EmbeddedGraph) -> None:
     assert expansion.degraded == ()
 
 
-def test_a_name_the_question_uses_instead_of_the_preferred_one_is_told(
+def test_a_synonym_in_the_question_is_reported(
     clinic: EmbeddedGraph,
 ) -> None:
     expansion = run(clinic, "How is an epileptic fit treated?", retrieved("d", "x"))
@@ -181,7 +181,7 @@ def test_an_edge_says_who_states_it(clinic: EmbeddedGraph) -> None:
     assert (edge.evidence.uuid, edge.evidence.start, edge.evidence.end) == (number("b"), 3, 9)
 
 
-def test_the_walk_gives_the_order_and_without_a_hold_it_leaves_it(clinic: EmbeddedGraph) -> None:
+def test_the_walk_orders_chunks_only_with_a_start(clinic: EmbeddedGraph) -> None:
     pool = retrieved("x", "y", "a", "d", selected=4)
     assert names(run(clinic, "seizures", pool))[0] == "a"
     blank = EmbeddedGraph()
@@ -356,7 +356,7 @@ def test_facts_and_given_seeds_are_starts(clinic: EmbeddedGraph) -> None:
     assert any("no:1" in warning for warning in by_seed.warnings)
 
 
-def test_a_passage_that_is_a_seed_is_added_though_nothing_leads_on_from_it() -> None:
+def test_a_seed_passage_without_relations_is_added() -> None:
     graph = EmbeddedGraph()
     fill(graph)
     graph.put_chunks([chunk("z", "d9")])
@@ -383,7 +383,7 @@ def test_a_seed_s_share_is_its_part_of_the_restart(clinic: EmbeddedGraph) -> Non
     assert shares == pytest.approx({"HP:0001250": 2 / 9, "MONDO:1": 1 / 9}, abs=1e-5)
 
 
-def test_where_the_question_names_nothing_a_path_is_told_and_no_evidence(
+def test_unnamed_entities_have_a_path_without_evidence(
     clinic: EmbeddedGraph,
 ) -> None:
     expansion = run(clinic, "nothing known", retrieved("d", "x"), max_hops=2)

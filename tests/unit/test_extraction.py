@@ -26,7 +26,7 @@ def test_names_of_two_sentences_give_the_stretch_between_them():
     assert TEXT[triple.start : triple.end].endswith("Radium Institute")
 
 
-def test_a_name_broken_over_lines_is_found_and_half_a_word_is_not():
+def test_names_match_across_lines_but_not_inside_words():
     assert stretch(TEXT, "Irène Joliot-Curie", "Radium Institute") is not None
     assert stretch(TEXT, "Mari", "Warsaw") is None
     assert stretch(TEXT, "War", "Warsaw") is None

@@ -173,14 +173,14 @@ def test_passages_that_state_the_same_are_cited_and_raise_the_probability() -> N
 @pytest.mark.parametrize(
     "other", ["The Harrow bridge was opened in 1932.", "The Harrow bridge was not opened in 1931."]
 )
-def test_a_passage_with_another_value_or_a_denial_does_not_state_the_same(other: str) -> None:
+def test_other_values_and_denials_are_different_statements(other: str) -> None:
     blocks = [block(AGREEING[0], 0.6), block(other, 0.5, rank=2)]
     assert answer_text("When was the Harrow bridge opened?", *blocks) == (
         "The Harrow bridge was opened in 1931 [1]."
     )
 
 
-def test_two_sentences_linked_by_a_name_answer_a_question_over_two_hops() -> None:
+def test_two_linked_sentences_answer_a_two_hop_question() -> None:
     blocks = [
         block("The memoir Ridge Walk was written by Ada Corvin.", 0.6, name="Ridge Walk"),
         block("Ada Corvin was born in Ludvika, Sweden.", 0.5, rank=2, name="Ada Corvin"),

@@ -38,7 +38,7 @@ def test_the_view_fits_and_is_connected(names: list[str], limit: int) -> None:
         assert (list(view_nodes), list(view_edges)) == (nodes, edges)
 
 
-def test_a_relation_that_is_longer_in_lower_case_is_kept_in_the_cursor() -> None:
+def test_the_cursor_keeps_relations_longer_in_lowercase() -> None:
     """A fuzzed request: 128 ligatures are a legal name, and 384 letters when they are folded."""
     relation = ("\ufb03" * 128).casefold()
     request = WalkRequest(

@@ -224,7 +224,7 @@ def test_the_built_in_model_reads_more_passages_than_another_is_given(
 
 
 @pytest.mark.parametrize("max_blocks", [1, 3, 5])
-def test_a_model_is_given_the_best_citations_and_no_neighbour_of_theirs(
+def test_a_model_gets_the_best_citations_without_neighbours(
     max_blocks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All chunks are of one document: a neighbour of a passage enters only by its own rank."""
@@ -267,7 +267,7 @@ def chunk_of(*sentences: str, title: str = "") -> StoredChunk:
     )
 
 
-def test_a_passage_that_names_many_is_credited_less_than_one_about_the_name() -> None:
+def test_passages_with_many_names_get_less_credit() -> None:
     question = "How is Kappler disease treated?"
     expansion = Expansion(
         ranking=(), renamings=(Renaming(start=7, end=22, name="Zorbium syndrome"),)
@@ -289,7 +289,7 @@ def test_a_passage_that_names_many_is_credited_less_than_one_about_the_name() ->
     assert credited(0.2, question, nothing_renamed, chunk_of("Zorbium."), expansion) == 0.2
 
 
-def test_a_plural_is_no_other_name_and_another_name_is_told_beside_its_own_entity() -> None:
+def test_other_names_exclude_plurals_and_follow_their_entity() -> None:
     query = "Do seizures occur in Kappler disease?"
     spans = [("seizures", "Seizure"), ("Kappler disease", "Zorbium syndrome")]
     places = [(query.index(spelling), spelling, name) for spelling, name in spans]
@@ -322,7 +322,7 @@ def test_a_plural_is_no_other_name_and_another_name_is_told_beside_its_own_entit
     assert match_line(other, names) == "Seizure - direct mention"
 
 
-def test_a_sentence_with_the_preferred_name_is_as_near_as_its_words_then_are() -> None:
+def test_preferred_names_raise_a_sentences_similarity() -> None:
     chunk = chunk_of(
         "Zorbium syndrome is treated with quinine.", "It is rare.", "Quinine treats malaria."
     )

@@ -24,7 +24,7 @@ RECOGNISER = Recogniser()
         ("Warum soll man zur Reinigung kein Chlor verwenden?", {"de": 0.5, "en": 0.5}, 0.5, LEAST),
     ],
 )
-def test_words_weigh_as_much_as_passages_are_in_the_language_of_the_question(
+def test_word_weights_are_the_share_of_question_languages(
     question: str, shares: dict[str, float], words: float, sparse: float
 ) -> None:
     weights = word_weights(RECOGNISER.probabilities(question), shares, LEAST)

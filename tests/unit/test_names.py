@@ -32,7 +32,7 @@ from docstokg.loading.names.mentions import linked
         ("fs.readFile(path[, options], callback)", ()),
     ],
 )  # fmt: skip
-def test_a_title_names_its_document_unless_it_is_a_file_or_code(title: str, names: tuple) -> None:
+def test_titles_are_names_except_files_and_code(title: str, names: tuple) -> None:
     assert title_names(title, "notes.md", "guide/readme.md") == names
 
 
@@ -52,9 +52,7 @@ def test_a_command_s_page_may_be_called_like_its_file() -> None:
         ("This heading is a whole sentence that goes on and on about nothing", None),
     ],
 )  # fmt: skip
-def test_a_heading_is_a_name_unless_it_is_a_part_a_question_or_code(
-    heading: str, name: str | None
-) -> None:
+def test_headings_are_names_except_parts_questions_and_code(heading: str, name: str | None) -> None:
     assert heading_name(heading) == name
 
 
@@ -108,7 +106,7 @@ def test_names_of_programs_protocols_and_people_stay(name: str) -> None:
     assert is_mention(name)
 
 
-def test_a_name_inside_an_option_an_address_or_an_identifier_is_no_mention() -> None:
+def test_names_inside_options_and_addresses_are_no_mentions() -> None:
     names = ("cmake", "github", "cargo")
     linker = Linker([(name, f"ent:{name}", True) for name in names])
     text = "CMAKE_PREFIX_PATH, --cargo, https://github.com/x, a@github.com and /usr/lib/cmake/y"
@@ -147,7 +145,7 @@ def test_capitalised_runs_are_names_where_no_model_tells_them() -> None:
     assert len(prose(text)) == len(text)
 
 
-def test_how_a_name_is_written_and_its_kind_do_not_depend_on_the_order_of_loads() -> None:
+def test_spelling_and_kind_are_independent_of_load_order() -> None:
     for first, second, third in permutations(("marie dupont", "Marie Dupont", "MARIE DUPONT")):
         assert better_surface(better_surface(first, second), third) == "Marie Dupont"
     for candidates, wanted in (

@@ -76,7 +76,7 @@ def test_given_chunks_are_opened_first(
     LINKS,
     st.integers(1, 80),
 )
-def test_a_layer_keeps_its_cap_and_leaves_nothing_out_while_there_is_room(
+def test_a_layer_fills_its_cap(
     starts: list[int], near: list[tuple[int, int]], links: list[tuple[int, int]], max_nodes: int
 ) -> None:
     near = [(starts[i % len(starts)], other) for i, other in near]

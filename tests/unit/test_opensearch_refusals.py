@@ -60,7 +60,7 @@ def test_a_server_that_hangs_is_not_an_empty_index(
     server.waits.set()
 
 
-def test_a_document_whose_shard_does_not_answer_is_not_one_that_is_not_stored(
+def test_a_failing_shard_is_not_an_absent_document(
     server: Loopback,
 ) -> None:
     """Otherwise it would be written as new, and its outdated facts would stay."""

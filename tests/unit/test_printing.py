@@ -81,7 +81,7 @@ def test_a_terminal_shows_no_entity_of_markdown(monkeypatch) -> None:
     assert "A Mutex<T> is locked [1]." in out.getvalue()
 
 
-def test_a_made_up_id_is_printed_as_the_name_it_stands_for() -> None:
+def test_generated_ids_are_printed_as_names() -> None:
     bare = {"kg_path": ["ent:59a6a8ee10091653"], "kg_evidence": None}
     assert display.path_line(bare) == "found by the walk"
     assert display.path_line(bare | {"kg_path": []}) == ""
@@ -96,7 +96,7 @@ def test_a_made_up_id_is_printed_as_the_name_it_stands_for() -> None:
     assert line == "Paris: Curie -WORKED_IN-> Paris"
 
 
-def test_a_log_gets_a_line_now_and_then_though_one_step_takes_long(monkeypatch, capsys) -> None:
+def test_a_long_step_logs_its_progress(monkeypatch, capsys) -> None:
     monkeypatch.setattr(display, "LINE_EVERY_S", 0.01)
     lines: list[str] = []
 

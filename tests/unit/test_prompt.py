@@ -62,7 +62,7 @@ def test_lines_of_the_graph_that_state_nothing_are_left_out() -> None:
     assert renamed in block_text(bare.model_copy(update={"kg_match": renamed}))
 
 
-def test_a_relation_names_its_passage_only_if_the_model_is_given_it() -> None:
+def test_relations_cite_only_passages_of_the_prompt() -> None:
     fact = GraphFact(text="Apple -supplied_by-> TSMC", stated_in=2)
     first = BLOCK.model_copy(update={"related": (fact,)})
     second = BLOCK.model_copy(update={"rank": 2, "related": ()})

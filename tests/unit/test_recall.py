@@ -146,7 +146,7 @@ def test_a_list_of_namespaces_has_an_end() -> None:
     assert failure.detail.endswith(", n18, n19 and 10 more.")
 
 
-def test_without_an_index_a_granted_namespace_is_chosen_and_none_by_chance() -> None:
+def test_without_an_index_only_a_single_grant_decides() -> None:
     def recalled_for(*granted: str) -> Recalled:
         plan = PLAN.model_copy(update={"cache": None, "choices": granted})
         return recall_of(Filled(broken=True), Kept(), plan)

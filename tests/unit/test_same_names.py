@@ -53,7 +53,7 @@ def part(*relations: tuple[str, str, float]) -> SliceGraph:
     return SliceGraph(GraphSlice(entities=entities, relations=rows), ())
 
 
-def test_a_name_stands_for_the_others_but_not_for_those_of_several_meanings() -> None:
+def test_ambiguous_names_do_not_stand_for_others() -> None:
     graph = part(("long", "SF", 1.0), ("long", "old", 1.0), ("other", "SF", 1.0))
     assert sorted(graph.same_as("SF")) == ["long", "other"]
     assert graph.same_as("long") == ["old"]

@@ -54,12 +54,12 @@ SHOWN = {
     "changes_of_one_quiet_period_start_one_load": "load_schedule_role",
     "runs_over_the_limit_are_refused": "load_concurrency",
     "a_domain_of_somebody_elses_acts_too": "domains",
-    "a_graph_view_over_the_budget_is_refused_and_other_questions_are_not":
+    "only_graph_views_over_the_budget_are_refused":
         "graph_budget_per_minute",
     "a_local_reranker_that_fails_on_the_way_leaves_the_order": "rerank_model_path",
     "a_small_context_holds_fewer_passages": "model_table",
     "a_switched_off_provider_neither_embeds_nor_reranks": "provider_jina_enabled",
-    "a_tool_that_is_switched_off_without_a_deploy_is_not_offered_from_then_on":
+    "a_tool_switched_off_is_no_longer_offered":
         "appconfig feature_traversal_tool",
     "an_answer_leaves_its_trace": "traces",
     "an_issuer_may_name_its_claims_as_it_likes":

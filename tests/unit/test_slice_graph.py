@@ -60,9 +60,7 @@ def test_a_rarer_entity_ties_more(rare: int, common: int) -> None:
 
 
 @given(MANY, MANY)
-def test_a_title_ties_more_than_a_mention_and_less_the_more_it_heads(
-    smaller: int, larger: int
-) -> None:
+def test_title_weights_fall_with_the_number_of_headings(smaller: int, larger: int) -> None:
     def headed(heads: int) -> float:
         return weight(graph([("c", "a", True)], {"a": (1001, heads)}), "c", "a")
 
@@ -84,7 +82,7 @@ def test_chunks_about_an_entity_outrank_chunks_mentioning_it() -> None:
     assert ranked_chunks(part, scores, {}) == ["article", "start", "other"]
 
 
-def test_a_clear_winner_keeps_its_place_and_a_flat_pool_leaves_it_to_the_graph() -> None:
+def test_the_graph_orders_only_pools_without_clear_winner() -> None:
     mentions = [("first", "x", True), ("second", "a", True), ("third", "b", False)]
     part = graph(mentions, {"x": (1, 1), "a": (1, 1)})
 

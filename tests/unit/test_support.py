@@ -104,7 +104,7 @@ def test_windows_are_sentences_or_neighbours_of_one_source() -> None:
     assert best_windows(claim, []) == ()
 
 
-def test_the_committed_model_has_the_features_and_the_figures_of_its_card() -> None:
+def test_the_committed_model_agrees_with_its_card() -> None:
     model = support.fitted()
     assert tuple(model.weights) == Features._fields
     assert all(model.weights[name] > 0 for name in ("share", "window_share", "cosine"))
@@ -142,7 +142,7 @@ def test_the_fit_finds_the_feature_that_decides_within_each_set() -> None:
     assert set(figures) >= {"wice_dev: s0", "wice_dev: s1", "faithbench_dev"}
 
 
-def test_the_command_writes_a_file_of_the_committed_form_whatever_the_order() -> None:
+def test_the_command_writes_the_committed_form_in_any_order() -> None:
     claims = examples()
     text = weights_file(claims, left_out(claims))
     committed = Path(support.__file__).with_name("support_weights.json").read_text("utf-8")

@@ -141,7 +141,7 @@ def test_the_ceiling_wins_and_says_so() -> None:
     assert any("ceiling" in warning for warning in result.plan.warnings)
 
 
-def test_a_cache_key_belongs_to_one_caller_with_one_set_of_rights() -> None:
+def test_cache_keys_depend_on_caller_and_rights() -> None:
     def key(body=None, route="answer", **caller_fields) -> tuple[str, str]:
         caller = Caller(
             **({"sub": "a", "namespaces": ("*",), "groups": ("g", "h")} | caller_fields)
@@ -224,7 +224,7 @@ def test_a_wrong_history_is_refused_with_its_path(history, path: str, code: str)
         ((), None, False),
     ],
 )
-def test_a_request_without_a_namespace_is_decided_by_the_index_if_several_are_granted(
+def test_the_index_chooses_among_several_granted_namespaces(
     granted: tuple[str, ...], fallback: str | None, is_open: bool
 ) -> None:
     validated = run({"query": "abc"}, caller=Caller(sub="s", namespaces=granted))

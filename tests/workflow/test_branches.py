@@ -331,7 +331,7 @@ NAMED = {"status": 400, "code": "namespace_required", "detail": "Name one."}
         (fails("X"), "", 500, []),
     ],
 )
-def test_the_recall_step_decides_the_namespace_of_a_request_that_names_none(
+def test_the_recall_step_chooses_a_missing_namespace(
     recalled: Step, fallback: str, status: int, searched: list[str]
 ) -> None:
     plan, seen = validated(), list[str]()

@@ -70,9 +70,7 @@ def test_a_missing_store_is_named_with_a_remedy(
     assert "namespace nowhere is empty; loaded namespaces: default" in err
 
 
-def test_a_server_that_is_not_there_is_named_with_what_to_check(
-    cli: Cli, small_store: Path
-) -> None:
+def test_an_absent_server_is_named_with_a_remedy(cli: Cli, small_store: Path) -> None:
     away = ("--index", "http://127.0.0.1:9", "--graph", f"sqlite:///{small_store}")
     code, _, err = cli("ask", QUESTION, *away, store=None)
     assert code == 1

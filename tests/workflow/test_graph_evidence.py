@@ -101,7 +101,7 @@ def test_a_view_of_one_relation_has_its_edges(small_client: Any, relation: str) 
     assert not [warning for warning in answer["warnings"] if "not found near" in warning]
 
 
-def test_a_graph_view_over_the_budget_is_refused_and_other_questions_are_not(
+def test_only_graph_views_over_the_budget_are_refused(
     small_store: Path, client_for: Callable[..., Any]
 ) -> None:
     client = client_for(small_store, graph_budget_per_minute=1)
@@ -135,7 +135,7 @@ def clinic(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> Path:
         "How is kappler disease treated?",
     ],
 )  # fmt: skip
-def test_a_synonym_an_id_and_an_abbreviation_find_the_chunk_of_the_preferred_name(
+def test_synonyms_ids_and_abbreviations_find_the_preferred_name(
     clinic: Path, client_for: Callable[..., Any], question: str
 ) -> None:
     answer = client_for(clinic).post("/v1/answer", json=answer_request(question)).json()
@@ -169,7 +169,7 @@ def test_a_model_gets_the_questions_other_names(
     assert line not in same  # it would state nothing that the passage does not
 
 
-def test_a_view_of_a_dense_graph_does_not_expand_all_it_shows(
+def test_dense_views_show_more_than_they_expand(
     tmp_path: Path, cache_dir: Path, client_for: Callable[..., Any]
 ) -> None:
     pages = [

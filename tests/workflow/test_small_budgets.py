@@ -42,7 +42,7 @@ def test_an_abstention_stays_one_with_a_small_budget(small_client: Any) -> None:
 
 
 @pytest.mark.parametrize("text", ["A seizure is", "A seizure", ""])
-def test_a_remote_model_that_is_cut_in_its_first_sentence_names_the_budget(
+def test_a_truncated_first_sentence_names_the_budget(
     small_store: Path, client_for: Any, model: StreamingModel, text: str
 ) -> None:
     model.answer, model.finish = text, "length"

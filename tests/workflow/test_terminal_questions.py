@@ -69,9 +69,7 @@ def documents(shell: Shell) -> list[str]:
     return [line.split()[0] for line in out.splitlines() if ".md" in line]
 
 
-def test_a_namespace_goes_after_a_yes_on_a_terminal_and_unasked_elsewhere(
-    shell: Shell, tmp_path: Path
-) -> None:
+def test_deleting_a_namespace_is_confirmed_on_terminals_only(shell: Shell, tmp_path: Path) -> None:
     home = folder(tmp_path / "home")
     assert shell("load", home, "--no-embed")[0] == 0
     code, _, screen = shell("delete", "--namespace", "default", typed="n\n")
@@ -87,7 +85,7 @@ def test_a_namespace_goes_after_a_yes_on_a_terminal_and_unasked_elsewhere(
     )
 
 
-def test_many_gone_files_are_asked_for_on_a_terminal_and_listed_elsewhere(
+def test_removals_are_confirmed_on_terminals_and_listed_elsewhere(
     shell: Shell, tmp_path: Path
 ) -> None:
     home = folder(tmp_path / "home")

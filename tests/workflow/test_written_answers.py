@@ -66,9 +66,7 @@ def test_another_terms_id_is_told_in_every_mode(
     assert reply["diagnostics"]["degraded_reasons"] == []
 
 
-def test_a_right_answer_is_left_alone_and_without_the_graph_nothing_is_asked(
-    client: Any, model: ModelServer
-) -> None:
+def test_right_answers_stay_and_checks_need_the_graph(client: Any, model: ModelServer) -> None:
     right = answered(client)
     assert [sentence["verdict"] for sentence in right["grounding"]["sentences"]] == ["supported"]
     assert not any("disagrees" in warning for warning in right["warnings"])
@@ -77,7 +75,7 @@ def test_a_right_answer_is_left_alone_and_without_the_graph_nothing_is_asked(
     assert not any("disagrees" in warning for warning in off["warnings"])
 
 
-def test_an_id_that_is_in_no_graph_and_no_source_is_told(client: Any, model: ModelServer) -> None:
+def test_an_id_outside_graph_and_sources_is_reported(client: Any, model: ModelServer) -> None:
     made_up = RIGHT.replace("HP:0001250", "HP:9999999")
     model.answer = made_up
     reply = answered(client)
