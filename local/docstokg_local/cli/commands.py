@@ -416,8 +416,8 @@ def evaluate(  # noqa: PLR0913 - one parameter an option
         report = claim_evaluation.evaluate_claims(folder, labelled, verifier, settings)
         display = claim_evaluation.show_claims
     elif answers:
-        written = answer_evaluation.read_answers(folder, limit)
-        report = answer_evaluation.evaluate_answers(folder, written, namespace, model, settings)
+        references = answer_evaluation.read_answers(folder, limit)
+        report = answer_evaluation.evaluate_answers(folder, references, namespace, model, settings)
         display = answer_evaluation.show_answers
     else:
         questions = evaluation.read_questions(folder, limit)

@@ -234,8 +234,8 @@ def term_passages(ontology: Ontology, identity: str, companions: bool = True) ->
     counts = [f"{n} also show {ontology.label(t)}" for t, n in others[:FIRST_COMPANIONS]]
     text = f"Phenotypic abnormalities associated with {label} are "
     text += f"{_listed(names[:FIRST_COMPANIONS])}."
-    if rest := names[FIRST_COMPANIONS:]:
-        text += f" Also associated with {label} are {_listed(rest)}."
+    if further_names := names[FIRST_COMPANIONS:]:
+        text += f" Also associated with {label} are {_listed(further_names)}."
     text += f" Of {diseases} diseases annotated with {label}, {_listed(counts)}."
     yield {**row, "id": f"{identity}/with", "section": "Occurs with", "text": text}
 

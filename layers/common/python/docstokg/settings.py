@@ -409,18 +409,18 @@ NAMES = tuple(field for part in PARTS for field in part.model_fields)
 
 def unknown_variables(environment: Mapping[str, str]) -> list[str]:
     """Return a sentence for each variable with the product's prefix that nothing reads."""
-    known = {*map(variable, NAMES), *OUTSIDE}
+    names = {*map(variable, NAMES), *OUTSIDE}
     return [
-        f"{name} {_advice(name, known)}"
-        for name in sorted(environment.keys() - known)
+        f"{name} {_advice(name, names)}"
+        for name in sorted(environment.keys() - names)
         if name.startswith(PREFIX) and not _SERVICE.search(name)
     ]
 
 
-def _advice(name: str, known: Iterable[str]) -> str:
+def _advice(name: str, names: Iterable[str]) -> str:
     if name in REPLACED:
         return f"was removed; set {REPLACED[name]}" if REPLACED[name] else "was removed; unset it"
-    by_suffix = {full.removeprefix(PREFIX): full for full in known}
+    by_suffix = {full.removeprefix(PREFIX): full for full in names}
     nearest = difflib.get_close_matches(name.removeprefix(PREFIX), by_suffix, 1)
     return (
         f"is unknown; did you mean {by_suffix[nearest[0]]}?" if nearest else "is unknown; unset it"
