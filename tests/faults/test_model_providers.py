@@ -134,7 +134,7 @@ def test_renewed_credentials_are_used_at_the_next_call(
     credentials = dict(keys())
     access = ModelAccess(provider_urls={"bedrock": server.at("bedrock")})
     lite = LiteLlm(lambda: dict(credentials))
-    model = LanguageModels(access, HttpChat().ask, lite.ask, lite.warm)
+    model = LanguageModels(access, HttpChat().generate, lite.generate, lite.warm)
     credentials["aws_secret_access_key"] = "expired"
     with pytest.raises(Misconfigured):
         model.complete(

@@ -392,7 +392,9 @@ class Wiring:
         from docstokg.adapters.litellm import LiteLlm
 
         access, others = self.model_access(), LiteLlm(RoleKeys())
-        return LanguageModels(access, HttpChat().ask, others.ask, others.warm, self.settings.models)
+        return LanguageModels(
+            access, HttpChat().generate, others.generate, others.warm, self.settings.models
+        )
 
     def model_access(self) -> ModelAccess:
         """Return access data of the configured language model providers."""
