@@ -375,6 +375,7 @@ def test_sheet_rows_name_their_table() -> None:
 MANUAL_TABLES = [
     (".nf\nHazard   Repair\nGas      Fuel\nTire     Spare\n.fi", "Hazard: Gas; Repair: Fuel."),
     (".TS\nl l.\nSign\tUse\nT{\nred\nT}\tstop\n.TE", "Sign: red; Use: stop."),
+    (".TS\ntab(@);\nl l.\nSign@Use\nT{\nred\nT}@stop\n.TE", "Sign: red; Use: stop."),
     (".Bl -column a b\n.It Em Sign Ta Use\n.It red Ta stop\n.It b Ta go\n.El", "Sign: b; Use: go."),
 ]
 
