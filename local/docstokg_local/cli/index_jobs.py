@@ -107,7 +107,7 @@ def rebuild(
     for number, load in enumerate(restore_runs(namespace, name, objects)):
         execution = f"{name}-{number}"
         runs.start(execution, load.model_dump() | {"bucket": bucket})
-        while (state := runs.find(execution)) is None or not state.ended:
+        while (state := runs.find(execution)) is None or not state.finished:
             time.sleep(POLL_S)
         if state.failed:
             raise Unavailable(

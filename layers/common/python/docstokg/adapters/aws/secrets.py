@@ -49,11 +49,11 @@ def read_secrets(
     return merged
 
 
-def text_at(secret_id: str) -> str:
+def text_at(location: str) -> str:
     """Return the text of the secret with this id, "" if it is binary."""
     service = AwsService("secretsmanager")
     return str(
-        service.request("get_secret_value", Deadline.after(TEXT_TIME_S), SecretId=secret_id).get(
+        service.request("get_secret_value", Deadline.after(TEXT_TIME_S), SecretId=location).get(
             "SecretString", ""
         )
     )
