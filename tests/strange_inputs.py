@@ -107,10 +107,10 @@ def _hyphens() -> bytes:
     document = docx.Document()
     run = document.add_paragraph().add_run("Parcels in the Pick")
     run._r.append(OxmlElement("w:noBreakHyphen"))
-    element = OxmlElement("w:t")
-    element.text = "Up hall wait 3 days."
-    element.set(qn("xml:space"), "preserve")
-    run._r.append(element)
+    remainder = OxmlElement("w:t")
+    remainder.text = "Up hall wait 3 days."
+    remainder.set(qn("xml:space"), "preserve")
+    run._r.append(remainder)
     return _saved(document.save)
 
 

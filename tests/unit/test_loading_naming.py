@@ -34,14 +34,14 @@ def test_two_curies_with_one_name_leave_it_to_neither():
 
 
 def test_an_own_entity_taken_over_by_a_curie_is_not_linked():
-    seizure_id = entity_id("Seizure")
-    aliases = Aliases([("seizure", seizure_id, True)])
+    seizure = entity_id("Seizure")
+    aliases = Aliases([("seizure", seizure, True)])
     aliases.put("HP:1", "Seizure", ())
     names = Names()
     names.add(aliases.of_curies())
     linking = set(aliases.for_linking(names, Labels(), set()))
     assert ("seizure", "HP:1", True) in linking
-    assert all(entry[1] != seizure_id for entry in linking)
+    assert all(entry[1] != seizure for entry in linking)
 
 
 def test_this_loads_aliases_replace_the_stored_ones():

@@ -28,8 +28,8 @@ class Loaded:
 
     def __init__(self, folder: Path, pieces: object = None, posted: tuple[SourceFile, ...] = ()):
         url = f"sqlite:///{folder.parent / folder.name}.sqlite"
-        settings = {"embed_provider": "none", "sparse": "none", "index_url": url, "graph_url": url}
-        self._wiring = Wiring(Settings.model_validate(settings))
+        options = {"embed_provider": "none", "sparse": "none", "index_url": url, "graph_url": url}
+        self._wiring = Wiring(Settings.model_validate(options))
         stores = stores_of(self._wiring, embed=False)
         if pieces is not None:
             stores = replace(stores, readers=replace(stores.readers, pieces=pieces))
@@ -66,8 +66,8 @@ def test_invisible_characters_are_no_text_and_end_no_load(tmp_path: Path) -> Non
         (folder / f"{name}.py").write_text(mark, "utf-8")
     (folder / "good.md").write_text(f"\u200b# Gate\n\n\u200b{GOOD}\n", "utf-8")
     loaded = Loaded(folder)
-    loaded_names = {name for name, text in loaded.texts.items() if GOOD in text}
-    assert loaded_names == {"good.md#0", *(f"{name}.html#0" for name in INVISIBLE)}
+    loaded_ids = {name for name, text in loaded.texts.items() if GOOD in text}
+    assert loaded_ids == {"good.md#0", *(f"{name}.html#0" for name in INVISIBLE)}
     assert not [text for text in loaded.texts.values() if GOOD not in text]
     messages = [*map(str, loaded.rejects.first), *loaded.rejects.notes]
     for name in INVISIBLE:
@@ -103,8 +103,8 @@ def test_a_fault_in_an_upload_names_the_document(tmp_path: Path) -> None:
     )
     loaded = Loaded(tmp_path / "none", FaultyPieces(ValueError("odd")), posted)
     assert list(loaded.texts.values()) == [GOOD]
-    ((file_name, reason),) = [(reject.file, reject.reason) for reject in loaded.rejects.first]
-    assert file_name.startswith("two") and "ValueError" in reason
+    ((place, reason),) = [(reject.file, reject.reason) for reject in loaded.rejects.first]
+    assert place.startswith("two") and "ValueError" in reason
 
 
 def test_a_lost_encoder_ends_the_load_and_rejects_no_document(tmp_path: Path) -> None:
@@ -137,9 +137,9 @@ def test_front_matter_that_is_not_yaml_is_text_with_a_note(tmp_path: Path) -> No
     loaded = Loaded(folder)
     assert not loaded.rejects.count
     for name, (_, word) in FRONTS.items():
-        loaded_text = " ".join(text for id_, text in loaded.texts.items() if id_.startswith(name))
-        assert f"It is in {name}." in loaded_text, name
-        assert word in loaded_text, name
+        texts = " ".join(text for id_, text in loaded.texts.items() if id_.startswith(name))
+        assert f"It is in {name}." in texts, name
+        assert word in texts, name
         (note,) = loaded.notes(name)
         assert "it was read as text" in note, name
     assert "(line 2)" in loaded.notes("colon.md")[0]
