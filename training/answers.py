@@ -31,7 +31,7 @@ from docstokg.contracts.state import Block
 from docstokg.domain.answer import extractive
 from docstokg.domain.answer.reader_features import Candidate, candidates
 from docstokg.domain.deadline import Deadline
-from docstokg_local.evaluation.answers import held, is_right
+from docstokg_local.evaluation.answers import is_right, word_share
 from docstokg_local.evaluation.calibration import roc_area, roc_area_error
 from training.leaks import kept_texts, refuse_shared
 
@@ -75,10 +75,10 @@ def read(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines]
 
 
-def says(row: Mapping[str, Any], text: str) -> bool:
+def contains(row: Mapping[str, Any], text: str) -> bool:
     """Return whether a text contains the written answer, or of a `whole` one WHOLE of its words."""
     if row.get("whole"):
-        return held([text], row["answer"]) >= WHOLE
+        return word_share([text], row["answer"]) >= WHOLE
     return any(is_right(text, gold) for gold in row.get("golds") or [row["answer"]])
 
 
@@ -99,7 +99,7 @@ def asked(row: Mapping[str, Any], *, without_gold: bool = False) -> Asked | None
     scores = [extractive.weighted(choice, each.features._asdict()) for each in pool]
     logits = extractive.compared(row["question"], pool, scores, reader())
     answerable = row["type"] == "answerable" and not without_gold
-    right = [answerable and says(row, each.unit.shown) for each in pool]
+    right = [answerable and contains(row, each.unit.shown) for each in pool]
     return Asked(pool, right, answerable, logits)
 
 

@@ -42,7 +42,7 @@ class LanguageModels:
     ) -> None:
         self._access, self._served, self._others = access, served, others
         self._load, self._models, self._plain = load, models, set[str]()
-        self._facts = cache(self._found)
+        self._facts = cache(self._model_facts)
 
     def warm(self) -> None:
         """Load the client if configured models need it."""
@@ -72,13 +72,13 @@ class LanguageModels:
         max_tokens: int,
         deadline: Deadline,
         schema: Mapping[str, Any] | None = None,
-        told: Callable[[str], bool] | None = None,
+        on_text: Callable[[str], bool] | None = None,
     ) -> Completion:
         """Return one completion within `deadline`, including streaming.
 
         A call that a provider does not accept is repeated without `schema` and `temperature`, and
-        later calls omit them. `told`: called with the text so far; False ends the call. A timeout
-        or a broken connection after some streamed text cuts the text. Raise `Timeout`,
+        later calls omit them. `on_text`: called with the text so far; False ends the call. A
+        timeout or a broken connection after some streamed text cuts the text. Raise `Timeout`,
         `QuotaExceeded` (429), `NotConfigured` (no key), `NotInstalled`, `Refused` (401, 403),
         `Misconfigured` (other 4xx), `Unavailable` (unreachable, 5xx, redirects, broken off) or
         `WrongAnswer` (no completion, too long).
@@ -86,11 +86,11 @@ class LanguageModels:
         route = self._access.route(model)
         if (setting := route.missing) is not None:
             raise NotConfigured(f"no key or address is set for model {model} ({setting})")
-        plain = ModelCall([dict(one) for one in messages], max_tokens)
+        plain = ModelCall([dict(message) for message in messages], max_tokens)
         call = plain._replace(temperature=temperature, schema=schema)
         fields = {"model": model, "provider": route.provider, "max_tokens": max_tokens}
         with traced("chat", temperature=temperature, **fields):
-            reply = self._replied(route, call, plain, model, deadline, told)
+            reply = self._replied(route, call, plain, model, deadline, on_text)
             completion = self._completion(reply, route, model)
             note(tokens_in=completion.tokens_in, tokens_out=completion.tokens_out)
         return completion
@@ -102,11 +102,11 @@ class LanguageModels:
         plain: ModelCall,
         model: str,
         deadline: Deadline,
-        told: Callable[[str], bool] | None,
+        on_text: Callable[[str], bool] | None,
     ) -> ModelReply:
         speak = self._served if route.provider in SERVED else self._others
-        draft, whom = _Draft(told), f"model {model}"
-        write = None if told is None else draft.add
+        draft, whom = _Draft(on_text), f"model {model}"
+        write = None if on_text is None else draft.add
         try:
             wanted = plain if model in self._plain else call
             try:
@@ -137,13 +137,13 @@ class LanguageModels:
             cost_usd=round(dollars, 8) if facts.dollars_in or facts.dollars_out else None,
         )
 
-    def _found(self, model: str) -> ModelFacts:
+    def _model_facts(self, model: str) -> ModelFacts:
         if (facts := self._access.facts_of(model)) is not None:
             return facts
-        found, route = find_spec("litellm"), self._access.route(model)
-        if found is None or found.origin is None:
+        spec, route = find_spec("litellm"), self._access.route(model)
+        if spec is None or spec.origin is None:
             return ModelFacts()
-        listed = json.loads(Path(found.origin).with_name(_TABLE).read_bytes())
+        listed = json.loads(Path(spec.origin).with_name(_TABLE).read_bytes())
         names = (f"{route.provider}/{route.name}", route.name)
         row: Mapping[str, Any] = next((listed[name] for name in names if name in listed), {})
         return ModelFacts(
@@ -154,8 +154,8 @@ class LanguageModels:
 
 
 class _Draft:
-    def __init__(self, told: Callable[[str], bool] | None) -> None:
-        self._told, self._is_open = told, True
+    def __init__(self, on_text: Callable[[str], bool] | None) -> None:
+        self._told, self._is_open = on_text, True
         self.text = ""
 
     def add(self, piece: str) -> bool:

@@ -150,28 +150,30 @@ def values(text: str) -> tuple[Value, ...]:
 
     Numbers that can be read with either separator ("1.234") are in both readings.
     """
-    found = _points(text)
-    return (*found, *_ranges(text, found))
+    points = _points(text)
+    return (*points, *_ranges(text, points))
 
 
 @lru_cache(maxsize=4096)
 def _points(text: str) -> tuple[Value, ...]:
     taken: list[tuple[int, int]] = []
-    found: list[Value] = []
+    points: list[Value] = []
     plain = ID_IN_CLAIM.sub(lambda match: " " * len(match[0]), text)
     for match in _POWER.finditer(plain):
         number = float(_power(match))
         taken.append(match.span())
-        found.append(Value("number", number, number, "", *match.span()))
+        points.append(Value("number", number, number, "", *match.span()))
     for kind, pattern in _patterns():
         for match in pattern.finditer(plain):
             if any(a < match.end() and match.start() < b for a, b in taken):
                 continue
-            made = list(_read(kind, match))
-            if made:
+            readings = list(_read(kind, match))
+            if readings:
                 taken.append(match.span())
-                found += [one._replace(start=match.start(), end=match.end()) for one in made]
-    return tuple(sorted(found, key=lambda one: (one.start, one.kind)))
+                points += [
+                    reading._replace(start=match.start(), end=match.end()) for reading in readings
+                ]
+    return tuple(sorted(points, key=lambda point: (point.start, point.kind)))
 
 
 def _power(match: re.Match[str]) -> Decimal:
@@ -221,7 +223,8 @@ def _dates(fields: dict[str, str | None]) -> Iterator[Value]:
 def _span(year: int, month: int, day: int, last: int, end: int) -> Iterator[Value]:
     if year:
         opening, closing = (
-            date(year, one, 1).toordinal() + count - 1 for one, count in ((month, day), (last, end))
+            date(year, number, 1).toordinal() + count - 1
+            for number, count in ((month, day), (last, end))
         )
         yield Value("date", opening, closing)
     if (month, last) != (1, 12):
@@ -229,22 +232,22 @@ def _span(year: int, month: int, day: int, last: int, end: int) -> Iterator[Valu
 
 
 def _amounts(fields: dict[str, str | None]) -> Iterator[Value]:
-    written, unit = fields["v"] or "", (fields.get("u") or "").lower()
+    amount, unit = fields["v"] or "", (fields.get("u") or "").lower()
     letter = fields.get("s") or ""
     if letter == "m" and not unit:
         # "3 m" is a length, "3M" three millions.
         letter, unit = "", "m"
     scale = _words()["scale"][letter.lower()][1] if letter else 1.0
     name, factor = _words()["unit"].get(unit, ("", 1.0))
-    words = [_words()["number"].get(word) for word in re.split("[ -]", written.lower())]
+    words = [_words()["number"].get(word) for word in re.split("[ -]", amount.lower())]
     spelled = sum(word[1] for word in words if word is not None)
-    is_spelled = not any(map(str.isdigit, written))
-    for number in {spelled} if is_spelled else _numbers(written):
+    is_spelled = not any(map(str.isdigit, amount))
+    for number in {spelled} if is_spelled else _numbers(amount):
         size = number * scale * factor
         if name:
             yield Value("amount", size, size, name)
         yield Value("number", number * scale, number * scale)
-        if not name and scale == 1 and len(written) == 4 and 1000 <= number < 2200:
+        if not name and scale == 1 and len(amount) == 4 and 1000 <= number < 2200:
             yield from _span(int(number), 1, 1, 12, 31)
 
 
@@ -264,11 +267,11 @@ def _numbers(digits: str) -> set[float]:
     return {grouped, pointed} if len(decimals) == 3 and whole != "0" else {pointed}
 
 
-def _ranges(text: str, found: Sequence[Value]) -> Iterator[Value]:
+def _ranges(text: str, points: Sequence[Value]) -> Iterator[Value]:
     ends: dict[int, list[Value]] = {}
-    for value in found:
+    for value in points:
         ends.setdefault(value.end, []).append(value)
-    for last in found:
+    for last in points:
         borders = (end for end in sorted(ends, reverse=True) if end <= last.start)
         border = next(borders, None)
         if border is None or not _RANGE.fullmatch(text, border, last.start):
@@ -278,9 +281,9 @@ def _ranges(text: str, found: Sequence[Value]) -> Iterator[Value]:
                 yield Value(last.kind, first.low, last.high, last.unit, first.start, last.end)
 
 
-def is_stated(claimed: Value, stated: Sequence[Value]) -> bool:
+def is_stated(claimed: Value, evidence: Sequence[Value]) -> bool:
     """Return whether one of the stated values or ranges agrees with the claimed one."""
-    return any(claimed.meets(one) for one in stated)
+    return any(claimed.meets(value) for value in evidence)
 
 
 def unstated(claim: str, text: str) -> tuple[str, ...]:
