@@ -16,6 +16,7 @@ HARM_REMOVED = (
     "Links, images, markup or hidden characters that no cited source contains were removed."
 )
 CUT_SHORT = "The model's output was truncated; the answer ends at the last complete sentence."
+ONLY_REASONED = "model {} only reasoned and gave no answer"
 BROKEN_OFF = "The model's reply broke off; the answer is incomplete."
 LEGIBLE = 60
 _DOUBTS = {
@@ -55,6 +56,12 @@ def model_failed(why: str, instead: str | None) -> str:
 def no_room(max_tokens: int) -> str:
     """Return the warning for a token budget smaller than one sentence."""
     return f"No sentence of the answer fits into budget.max_tokens_gen ({max_tokens}); increase it."
+
+
+def stopped_early(model: str, tokens_out: int) -> str:
+    """Return the warning for a model that stopped below the token budget without a sentence."""
+    count = f"{tokens_out} {'token' if tokens_out == 1 else 'tokens'}"
+    return f"Model {model} stopped after {count}, at a length limit of its own."
 
 
 def statements_doubted(counts: Mapping[str, int]) -> list[str]:

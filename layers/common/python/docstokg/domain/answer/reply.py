@@ -3,12 +3,19 @@
 import json
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import cache
+from importlib import resources
+from pathlib import PurePath
 from typing import Any
 
-from docstokg.domain.answer.citations import outside_code
+from docstokg.contracts.state import Block
+from docstokg.domain.answer.citations import find_markers, outside_code
+from docstokg.domain.answer.notices import ABSTENTION
 from docstokg.domain.answer.prompt import without_echo
 from docstokg.domain.text.sentences import sentence_spans
+from docstokg.domain.text.wording import content_stems
+from docstokg.domain.text.words import FOREIGN, STOP_WORDS, WORD, normalise, stem
 
 _THINKING = "think|thinking|thought|thoughts|reasoning|reflection|analysis"
 # A thought ends at its closing tag, whatever opened it, and at the channel of the final answer.
@@ -33,6 +40,8 @@ _CITE = re.compile(r"\\cite\{\s?(?P<rank>\d{1,4})\s?\}")
 _SUPERSCRIPTS = "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"
 _SUPERSCRIPT = re.compile(rf"(?P<rank>[{_SUPERSCRIPTS}]{{1,2}})(?=[\s.,;:!?)]|\Z)")
 _PLAIN_DIGITS = str.maketrans(_SUPERSCRIPTS, "0123456789")
+# Sentences of the longest abstention.
+_MOST_SENTENCES = 2
 # Sentences of the longest cycle that is recognised.
 _LONGEST_CYCLE = 4
 _FENCED = re.compile(
@@ -41,8 +50,8 @@ _FENCED = re.compile(
 _PREAMBLE = re.compile(
     r"\s*(?:(?:sure|certainly|of course|okay|ok|great question)\b[^\n.!:]{0,40}[.!:,]\s*)?"
     r"(?:(?:based on|according to|from|using|given)\s[^\n:.]{0,80}(?:here|answer)[^\n:.]{0,40}:"
-    r"|here(?:'s|\u2019s| is| are)\s[^\n:.]{0,80}:|(?:the\s)?(?:final\s)?answer"
-    r"(?:\sto (?:this|the|your) question)?(?:\sis)?:)\s*",
+    r"|here(?:'s|\u2019s| is| are)\s[^\n:.]{0,80}:|\*{0,2}(?:the\s)?(?:final\s)?answer"
+    r"(?:\sto (?:this|the|your) question)?(?:\sis)?\*{0,2}:\*{0,2})\s*",
     re.IGNORECASE,
 )
 _SOURCES_HEAD = re.compile(
@@ -55,6 +64,7 @@ _NAMED = re.compile(
     r"\s?[:#]?\s?)?(?P<rank>\d{1,4})(?:\u2020[^\]\u3011\uff3d\n]{0,40})?\s?[\]\u3011\uff3d]",
     re.IGNORECASE,
 )
+_DOCUMENT = re.compile(r"\[(?:source:)?(?P<name>[^\[\]\n]{1,200})\](?!\()", re.IGNORECASE)
 _ROUND = re.compile(r"(?<=\S)[ \t]?\((?P<rank>\d{1,2})\)(?=[.,;!?](?:\s|\Z)|\s*\Z)")
 _RAISED = re.compile(r"<sup>\s?\[?(?P<rank>\d{1,2})\]?\s?</sup>", re.IGNORECASE)
 # Text before a superscript that is a power: a digit, or a symbol as short as a unit's.
@@ -80,13 +90,57 @@ _JOINERS = "\u200c\u200d"
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
 
 
-def cleaned(raw: str) -> str:
+@cache
+def _classes() -> dict[str, frozenset[str]]:
+    text = resources.files(__package__).joinpath("abstentions.txt").read_text("utf-8")
+    classes: dict[str, frozenset[str]] = {}
+    for line in text.splitlines():
+        name, *words = line.split()
+        classes[name] = classes.get(name, frozenset()).union(words)
+    return classes
+
+
+def abstains(reply: str, question: str) -> bool:
+    """Return whether a reply only says, in words of `abstentions.txt`, that there is no answer.
+
+    It has at most two sentences, no marker, a negation, and besides listed words, function words
+    and words of the question nothing. It says that the speaker cannot do something ("I cannot
+    say") or that a source does not state it, in words that are not the question's.
+    """
+    if find_markers(reply) or len(sentence_spans(reply)) > _MOST_SENTENCES:
+        return False
+    words, classes = frozenset(WORD.findall(normalise(reply))), _classes()
+    stems = frozenset(content_stems(question))
+    others = frozenset(word for word in words if stem(word) not in stems)
+    if others - STOP_WORDS - FOREIGN - frozenset().union(*classes.values()):
+        return False
+    negation, speaker, ability, source, statement = (
+        bool((words if name == "negation" else others) & classes[name])
+        for name in ("negation", "speaker", "ability", "source", "statement")
+    )
+    return negation and ((speaker and ability) or (source and (ability or statement)))
+
+
+def ends_thought(raw: str) -> bool:
+    """Return whether a reply ends a thought that it did not begin."""
+    end = _THOUGHT_END.match(raw)
+    return end is not None and _THOUGHT.search(end[0].rpartition("<")[0]) is None
+
+
+def without_thoughts(raw: str) -> str:
+    """Return a reply without the thoughts that it contains as text."""
+    return _THOUGHT.sub("", _THOUGHT_END.sub("", raw)).strip()
+
+
+def cleaned(raw: str, question: str = "", blocks: Sequence[Block] = ()) -> str:
     """Return a reply without thoughts, tool calls, wrapping, preamble, repetition and sources list.
 
     Marker forms that become `[n]`: `[source 2]`, `[^1]`, LaTeX's cite, full-width brackets, `(1)`
-    before the end of a clause without any `[n]`, and superscripts unless they are powers.
+    before the end of a clause without any `[n]`, superscripts unless they are powers, and the
+    document name of exactly one block in brackets. A reply without an answer to `question` becomes
+    the abstention.
     """
-    text = _TOOL_CALL.sub("", _THOUGHT.sub("", _THOUGHT_END.sub("", raw)))
+    text = _TOOL_CALL.sub("", without_thoughts(raw))
     text = _LOOP.sub(r"\g<words>", _TEXT_END.sub("", text).strip())
     text = without_echo(text).strip()
     if (fenced := _FENCED.fullmatch(text)) is not None:
@@ -95,8 +149,9 @@ def cleaned(raw: str) -> str:
     text = outside_code(text, _said_once)
     while (match := _PREAMBLE.match(text)) is not None:
         text = text[match.end() :]
-    text = _with_markers(text if text.strip(" .") else "")
-    return _without_list_of_sources(text).strip()
+    text = _with_markers(_with_ranks(text, blocks) if text.strip(" .") else "")
+    text = _without_list_of_sources(text).strip()
+    return ABSTENTION if text and abstains(text, question) else text
 
 
 def _said_once(text: str) -> str:
@@ -213,8 +268,25 @@ def _answer_of_json(text: str) -> str:
         value: Any = json.loads(text, strict=False)
     except ValueError:
         return text
-    answer = value.get("answer") if isinstance(value, dict) else None
+    if not isinstance(value, dict):
+        return text
+    if "name" in value and not value.keys().isdisjoint(("arguments", "parameters")):
+        return ""  # a tool call
+    answer = value.get("answer")
     return answer.strip() if isinstance(answer, str) and answer.strip() else text
+
+
+def _with_ranks(text: str, blocks: Sequence[Block]) -> str:
+    ranks: dict[str, set[int]] = {}
+    for block in blocks:
+        for name in {block.document_name, PurePath(block.document_name).name}:
+            ranks.setdefault(name.casefold(), set()).add(block.rank)
+
+    def marker(match: re.Match[str]) -> str:
+        named = ranks.get(match["name"].strip().casefold(), ())
+        return f"[{min(named)}]" if len(named) == 1 else match[0]
+
+    return outside_code(text, lambda part: _DOCUMENT.sub(marker, part))
 
 
 def _with_markers(text: str) -> str:
