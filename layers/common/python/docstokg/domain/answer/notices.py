@@ -76,12 +76,10 @@ def statements_doubted(counts: Mapping[str, int]) -> list[str]:
     ]
 
 
-def values_missing(missing: Mapping[int, Sequence[str]]) -> list[str]:
-    """Return a warning that lists values that no cited source contains, by sentence number."""
-    if not missing:
-        return []
-    parts = [f"{listed(values)} (sentence {number})" for number, values in missing.items()]
-    return [f"No cited source contains: {'; '.join(parts)}."]
+def values_of_sentences(problem: str, values_by_number: Mapping[int, Sequence[str]]) -> list[str]:
+    """Return a warning that lists values with a problem, by sentence number, if any."""
+    parts = [f"{listed(values)} (sentence {number})" for number, values in values_by_number.items()]
+    return [f"{problem}: {'; '.join(parts)}."] if parts else []
 
 
 def markers_unproven(verdicts: Iterable[SentenceVerdict]) -> list[str]:
