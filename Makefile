@@ -8,7 +8,7 @@ COMMA := ,
 LOCK := requirements/demo.lock $(foreach extra,$(sort $(filter-out local documents names client,$(subst $(COMMA), ,$(WANTED)))),requirements/extra-$(extra).lock)
 STORES := $(if $(INDEX),--index $(INDEX)) $(if $(GRAPH),--graph $(GRAPH))
 # Measure time, so that they run alone.
-DEADLINES := tests/faults/test_deadlines.py tests/faults/test_hostile_text.py tests/faults/test_hostile_patterns.py
+DEADLINES := tests/e2e/test_many_clients.py tests/faults/test_deadlines.py tests/faults/test_hostile_text.py tests/faults/test_hostile_patterns.py
 # Takes ten minutes and runs separately, as other tests are timed: `make deploy-local`.
 DEPLOYED := tests/infra/test_deploy_local.py
 ENV ?= dev
@@ -36,8 +36,8 @@ test: ## set up and run the quick tests: unit, contracts, workflow, page, synth 
 test-all: test ## also run all other tests: servers, faults, kills, wheels, deployment guide
 	@$(PYTEST) $(AGAIN) $(addprefix --ignore=,$(QUICK) $(DEADLINES) $(DEPLOYED)) tests && $(PYTEST) $(QUICK) -m "services or slow" && .venv/bin/python -m pytest $(DEADLINES) && .venv/bin/python -m pytest $(DEPLOYED)
 
-check: ## format, lint and type check
-	@scripts/setup requirements.lock && .venv/bin/ruff format --check . && .venv/bin/ruff check . && .venv/bin/mypy
+check: ## format, lint, type check and compare sizes with their budgets
+	@scripts/setup requirements.lock && .venv/bin/ruff format --check . && .venv/bin/ruff check . && .venv/bin/mypy && .venv/bin/python -m benchmarks.size
 
 serve: ## start the HTTP API on 127.0.0.1:8080
 	@scripts/setup $(LOCK) && mkdir -p .docstokg && .venv/bin/docstokg serve $(STORES)

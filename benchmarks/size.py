@@ -1,111 +1,112 @@
-"""Count tokens of code by folder, at a commit or in the work tree.
+"""Tokens of the product by concept, against the budgets of `size_budget.toml`.
 
-    python -m benchmarks.size [COMMIT]
+    python -m benchmarks.size            # fails if a concept or the sum exceeds its budget by 3 %
+    python -m benchmarks.size --update   # writes today's tokens as the budgets
 
-A token of Python is a token of its grammar without comments, docstrings and line ends; a string
-counts one per started eight characters, so that words packed into strings save nothing. Product:
-every Python file outside tests and benchmarks. Markdown is counted in words, other code in bytes.
+Tokens of Python without comments, docstrings and blank lines; a string counts one token per started
+eight characters, so that text packed into strings is counted.
 """
 
 import ast
 import io
+import re
 import subprocess
 import sys
 import tokenize
+import tomllib
 from collections import Counter
-from pathlib import Path, PurePosixPath
+from collections.abc import Sequence
+from fnmatch import fnmatch
+from pathlib import Path
 
-APART = ("tests", "benchmarks")
-OTHER = (".js", ".css", ".html", ".vtl", ".sh", ".json")
-TEXTS = (tokenize.STRING, tokenize.FSTRING_MIDDLE)
-CHARACTERS_PER_TOKEN = 8
-NO_CODE = frozenset(
-    (
-        tokenize.COMMENT,
-        tokenize.NL,
-        tokenize.NEWLINE,
-        tokenize.INDENT,
-        tokenize.DEDENT,
-        tokenize.ENCODING,
-        tokenize.ENDMARKER,
-    )
-)
+ROOT = Path(__file__).resolve().parents[1]
+BUDGETS = Path(__file__).with_name("size_budget.toml")
+EXCESS = 1.03
+_TEXTS = {tokenize.STRING, tokenize.FSTRING_MIDDLE}
+_LAYOUT = {
+    *(tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT),
+    *(tokenize.ENDMARKER, tokenize.ENCODING),
+}
+_DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-def code_tokens(text: str) -> int:
-    """Return the number of tokens of a Python file."""
-    docstrings = docstring_lines(text)
+def token_count(source: str) -> int:
+    """Return the number of tokens of a module; raise SyntaxError if it is not Python."""
+    docstrings: set[int] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, _DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+            docstrings.update(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
     return sum(
-        -(-len(token.string) // CHARACTERS_PER_TOKEN) or 1 if token.type in TEXTS else 1
-        for token in tokenize.generate_tokens(io.StringIO(text).readline)
-        if token.type not in NO_CODE and token.start[0] not in docstrings
+        -(-len(token.string) // 8) or 1 if token.type in _TEXTS else 1
+        for token in tokenize.generate_tokens(io.StringIO(source).readline)
+        if token.type not in _LAYOUT and token.start[0] not in docstrings
     )
 
 
-def docstring_lines(text: str) -> set[int]:
-    """Return the numbers of the lines that belong to docstrings, from 1."""
-    lines: set[int] = set()
-    for node in ast.walk(ast.parse(text)):
-        match node:
-            case ast.Module(body=[first, *_]) | ast.ClassDef(body=[first, *_]):
-                pass
-            case ast.FunctionDef(body=[first, *_]) | ast.AsyncFunctionDef(body=[first, *_]):
-                pass
-            case _:
-                continue
-        match first:
-            case ast.Expr(value=ast.Constant(value=str())):
-                lines.update(range(first.lineno, (first.end_lineno or first.lineno) + 1))
-    return lines
+def product_files() -> list[str]:
+    """Return the tracked Python files of the product, relative to the repository."""
+    listing = subprocess.run(
+        ["git", "ls-files", "*.py"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True
+    )
+    return [
+        path
+        for path in listing.stdout.splitlines()
+        if not path.startswith(("tests/", "benchmarks/")) and not (ROOT / path).is_symlink()
+    ]
 
 
-def git(*arguments: str) -> str:
-    """Return the output of git."""
-    return subprocess.run(["git", *arguments], capture_output=True, text=True, check=True).stdout
+def concept_of(path: str, patterns: dict[str, Sequence[str]]) -> str | None:
+    """Return the concept of the longest pattern that matches, or None."""
+    matches = [
+        (len(pattern), concept)
+        for concept, its_patterns in patterns.items()
+        for pattern in its_patterns
+        if fnmatch(path, pattern)
+    ]
+    return max(matches)[1] if matches else None
 
 
-def read(path: str, commit: str | None) -> str | None:
-    """Return a file's text; None for a link and for a file that is missing."""
-    if commit:
-        return git("show", f"{commit}:{path}")
-    file = Path(path)
-    return file.read_text("utf-8") if file.is_file() and not file.is_symlink() else None
-
-
-def main() -> None:
-    """Print one line per folder, then product, tests, benchmarks, other code and Markdown."""
-    commit = sys.argv[1] if len(sys.argv) > 1 else None
-    listed = ["ls-tree", "-r", commit] if commit else ["ls-files", "-s"]
-    # Mode 120000 is a link, whose target is counted elsewhere.
-    entries = [line.split("\t") for line in git(*listed).splitlines()]
-    paths = [path for about, path in entries if not about.startswith("120000")]
-    tokens, skips, other, words = Counter[str](), Counter[str](), Counter[str](), 0
-    for path in paths:
-        suffix = PurePosixPath(path).suffix
-        if suffix not in (".py", ".md", *OTHER) or path.endswith("openapi.json"):
-            continue
-        text = read(path, commit)
-        if text is None:
-            continue
-        folder = path.partition("/")[0]
-        if suffix == ".py":
-            tokens[folder] += code_tokens(text)
-            skips[folder] += text.count("# fmt: skip")
-        elif suffix == ".md":
-            words += len(text.split())
+def main(arguments: Sequence[str]) -> int:
+    """Print each excess and return the exit code."""
+    text = BUDGETS.read_text(encoding="utf-8")
+    document = tomllib.loads(text)
+    concepts = document["concepts"]
+    patterns = {name: concept["files"] for name, concept in concepts.items()}
+    counts: Counter[str] = Counter(dict.fromkeys(concepts, 0))
+    problems = []
+    for path in product_files():
+        concept = concept_of(path, patterns)
+        if concept is None:
+            problems.append(f"{path}: no concept of {BUDGETS.name} names this file")
         else:
-            other[suffix] += len(text.encode())
-    print(f"{'':14}{'tokens':>9}{'fmt: skip':>11}")
-    for folder in sorted(tokens):
-        print(f"{folder:14}{tokens[folder]:9,}{skips[folder]:11,}")
-    product = [folder for folder in tokens if folder not in APART]
-    total = [sum(counter[folder] for folder in product) for counter in (tokens, skips)]
-    print(f"{'product':14}{total[0]:9,}{total[1]:11,}")
-    print(
-        "Other code: " + ", ".join(f"{kind} {size:,} bytes" for kind, size in sorted(other.items()))
-    )
-    print(f"Markdown: {words:,} words")
+            counts[concept] += token_count((ROOT / path).read_text(encoding="utf-8"))
+    if "--update" in arguments:
+        BUDGETS.write_text(_updated(text, counts), encoding="utf-8")
+        return 0
+    budgets = {name: concept["tokens"] for name, concept in concepts.items()}
+    problems += [
+        f"{name}: {counts[name]} tokens, budget {budget}"
+        for name, budget in budgets.items()
+        if counts[name] > budget * EXCESS
+    ]
+    if counts.total() > document["tokens"]:
+        problems.append(f"product: {counts.total()} tokens, budget {document['tokens']}")
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    if problems:
+        print(f"Remove code, or raise the budget in {BUDGETS.name} with a reason.", file=sys.stderr)
+        return 1
+    print(f"size: {counts.total()} tokens of {document['tokens']}")
+    return 0
+
+
+def _updated(text: str, counts: Counter[str]) -> str:
+    text = re.sub(r"^tokens = \d+", f"tokens = {counts.total()}", text, count=1, flags=re.MULTILINE)
+    for name, count in counts.items():
+        header = re.escape(f'[concepts."{name}"]\n')
+        text = re.sub(rf"({header})tokens = \d+", rf"\g<1>tokens = {count}", text)
+    return text
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(sys.argv[1:]))

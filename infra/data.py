@@ -6,7 +6,7 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_opensearchservice as opensearch
 from constructs import Construct
 
-from docstokg.adapters.opensearch.snapshots import DAILY, REPOSITORY
+from docstokg.contracts.ingest import DAILY, REPOSITORY
 from infra.base import Stack
 from infra.nag import acknowledge, shared_arn
 from infra.network import Network

@@ -2,9 +2,7 @@
 
 import json
 import time
-from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -26,7 +24,7 @@ RIGHT = "In the brain seizures are sudden electrical events [1]."
 WRONG = "In the heart seizures are sudden electrical events [1]."
 BUDGET = {"max_tokens_gen": 512, "timeout_s": 12}
 ASKED = written("What are seizures?", model=TINY, budget=BUDGET)
-CLIENTS, LATE_S = 128, 0.3
+LATE_S = 0.3
 
 
 @pytest.fixture(scope="module")
@@ -133,30 +131,3 @@ def test_the_model_leaves_time_for_its_verifier(
     assert took_s < 5 + LATE_S
     assert body["diagnostics"]["timings_ms"]["llm_synthesis"] < 2500
     assert len(verifier.asked) <= 1
-
-
-def test_128_clients_of_a_slow_verifier_are_answered_in_time(
-    url: str, verifier: VerifierServer
-) -> None:
-    verifier.mode, verifier.delay_s = "slow", 10.0
-    timeout_s = 6.0
-
-    def one(client: httpx.Client) -> tuple[int, float, bool]:
-        body = {**ASKED, "budget": {"timeout_s": timeout_s, "max_tokens_gen": 512}}
-        begun = time.monotonic()
-        reply = client.post(f"{url}/v1/answer", json=body, timeout=60)
-        took_s, found = time.monotonic() - begun, reply.json()
-        report = found.get("grounding") or {"sentences": []}
-        reasons = found["diagnostics"]["degraded_reasons"] if reply.status_code == 200 else []
-        is_open = "unverified" in verdicts(report)
-        return reply.status_code, took_s, is_open == ("verifier_unavailable" in reasons)
-
-    limits = httpx.Limits(max_connections=CLIENTS)
-    with httpx.Client(limits=limits) as client, ThreadPoolExecutor(CLIENTS) as pool:
-        found = list(pool.map(one, [client] * CLIENTS))
-    statuses = Counter(status for status, _, _ in found)
-    assert statuses.keys() <= {200, 503, 504} and statuses[200], statuses
-    late = sorted(took_s for _, took_s, _ in found if took_s > timeout_s + LATE_S)
-    assert not late, f"{len(late)} of {CLIENTS} after {late[:3]} ... {late[-1:]} s"
-    assert all(says_so for _, _, says_so in found)
-    print(f"answered {dict(statuses)}, slowest {max(took for _, took, _ in found):.2f} s")

@@ -7,6 +7,8 @@ import sys
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 LAYER = ROOT / "layers" / "common" / "python" / "docstokg"
 PURE = {"contracts", "errors"}
@@ -43,6 +45,8 @@ FREE = {
 SHARED = {"bounded", "breaker", "exchange", "languages", "signing"}
 """Modules of no vendor: limit of a call, circuit, HTTP exchange, words of languages, signature."""
 
+PARENTS = {"docstokg", "docstokg.domain"}
+
 
 @cache
 def imports(path: Path) -> set[str]:
@@ -53,9 +57,9 @@ def imports(path: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
             found.add(node.module or "")
-            if node.module == "docstokg":
-                found |= {f"docstokg.{alias.name}" for alias in node.names}
-    return found - {"docstokg"}
+            if node.module in PARENTS:
+                found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found - PARENTS
 
 
 def part(path: Path) -> str:
@@ -105,6 +109,34 @@ def test_functions_obey_the_dependency_rule() -> None:
                 assert rest[0] in allowed, f"{path} may not import {name}"
             if root == "docstokg_functions":
                 assert rest[0] == own, f"{path} imports {name}"
+
+
+OUTER = {
+    "infra": (
+        {"contracts", "domain.time_budget", "errors", "settings"},
+        {"docstokg_functions.page.page", "docstokg_functions.documents.source_loads", "infra"},
+    ),
+    "local/docstokg_local": (
+        {*ALLOWED, "__version__"},
+        {"docstokg_functions", "docstokg_local"},
+    ),
+    "training": (
+        {*ALLOWED, "__version__"},
+        {"docstokg_functions", "docstokg_local", "training", "benchmarks.loaded_sets"},
+    ),
+}
+
+
+@pytest.mark.parametrize("folder", OUTER)
+def test_outer_folders_obey_the_dependency_rule(folder: str) -> None:
+    parts, packages = OUTER[folder]
+    allowed = {*packages, *(f"docstokg.{part}" for part in parts)}
+    ours = ("docstokg", "docstokg_functions", "docstokg_local", "infra", "benchmarks", "training")
+    for path in sorted((ROOT / folder).rglob("*.py")):
+        for name in imports(path):
+            if name.split(".")[0] in ours:
+                is_allowed = any(f"{name}.".startswith(f"{prefix}.") for prefix in allowed)
+                assert is_allowed, f"{path} may not import {name}"
 
 
 PACKAGES = {

@@ -26,11 +26,11 @@ _DECLARED = re.compile(
 )
 # "The leave policy of 2023 is hereby repealed.", "... is replaced by this policy."
 _PASSIVE = re.compile(
-    r"(?P<name>.+?)\s+(?:is|are)\s+(?:hereby\s+(?:repealed|cancell?ed|superseded|replaced)"
-    r"|(?:repealed|cancell?ed|superseded|replaced)\s+by\s+(?:this|the present)\b.*)[\s.]*",
+    r"\s(?:is|are)\s+(?:hereby\s+(?:repealed|cancell?ed|superseded|replaced)"
+    r"|(?:repealed|cancell?ed|superseded|replaced)\s+by\s+(?:this|the present)\b.*)[\s.]*\Z",
     re.IGNORECASE | re.DOTALL,
 )
-_LINK_TARGET = re.compile(r"\]\([^)]*\)")
+_LINK_TARGET = re.compile(r"\]\([^()]*\)")
 _DETERMINERS = (
     "the a an our its all any both previous earlier former old existing current version versions"
     " edition editions document documents file of"
@@ -49,13 +49,14 @@ _MONTHS = "january february march april may june july august september october n
 _DATE_WORDS = frozenset(_MONTHS.split())
 # Years, dates and versions that end the titles of a series: "2024", "v2.1", "2023/24", "May 2024".
 _EDITION = re.compile(
-    r"(?P<base>.*?[^\W\d_].*?)[\s,:(\u2013_-]+(?P<edition>"
+    r"[\s,:(\u2013_-](?P<edition>"
     rf"(?:(?:\d{{1,2}}\.?\s+)?(?:{_MONTHS.replace(' ', '|')})\s+|q[1-4][\s-]+)?"
     r"(?:19|20)\d\d(?:[-/.]\d{1,2}){0,2}|(?:v|ver\.?|version|rev\.?|revision|release)\s?\d+(?:\.\d+)*"
-    r")\)?",
+    r")\)?\Z",
     re.IGNORECASE,
 )
-
+_LETTER = re.compile(r"[^\W\d_]")
+_BEFORE_EDITION = " \t\xa0,:(\u2013_-"
 _NAMED_EDITION = re.compile(
     r"\b(?:(?:19|20)\d\d|v\d|(?:version|edition|release|revision)\s\d)", re.IGNORECASE
 )
@@ -105,12 +106,16 @@ def declarations(text: str) -> list[Declaration]:
     ]
     for line in lines:
         sentence = " ".join(line.split())
-        match = _DECLARED.match(sentence) or _PASSIVE.fullmatch(sentence)
-        if match is not None:
-            groups = match.groupdict()
-            verb: Verb = "amends" if groups.get("amends") else "supersedes"
-            name = _LINK_TARGET.sub(" ", groups["name"])
-            found.append(Declaration(verb, name, sentence))
+        verb: Verb = "supersedes"
+        if (match := _DECLARED.match(sentence)) is not None:
+            name = match["name"]
+            verb = "amends" if match["amends"] else verb
+        elif (match := _PASSIVE.search(sentence)) is not None and match.start():
+            name = sentence[: match.start()]
+        else:
+            continue
+        name = _LINK_TARGET.sub(" ", name)
+        found.append(Declaration(verb, name, sentence))
     return found
 
 
@@ -227,11 +232,12 @@ def _is_dated(word: str) -> bool:
 
 def edition(title: str) -> Edition | None:
     """Return the series and the edition of a title that ends with a year, date or version."""
-    match = _EDITION.fullmatch(title.strip())
-    if match is None:
+    title = title.strip()
+    match = _EDITION.search(title)
+    if match is None or not _LETTER.search(title, 0, match.start()):
         return None
     label = match["edition"]
-    return Edition(normalise(match["base"]), label, _order(label))
+    return Edition(normalise(title[: match.start()].rstrip(_BEFORE_EDITION)), label, _order(label))
 
 
 def edition_order(title: str) -> str:

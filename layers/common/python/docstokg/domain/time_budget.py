@@ -78,7 +78,7 @@ TRAVERSE_S = 2.0
 CHECK_S = 10.0
 CHECK_GRAPH = CallBudget(1.5)
 # Reserved for consistency and the reply.
-CHECK_REPLY_S = 0.5
+CHECK_REPLY_S = 1.0
 CHECK_VECTORS = CallBudget(1.0)
 # For checking an answer beyond the vectors' time; unchecked statements are `too_long`.
 WORDS_S = 1.0

@@ -28,7 +28,7 @@ _FROM = re.compile(rb"^From [^\r\n]*\d\d:\d\d[^\r\n]*\r?\n", re.MULTILINE)
 # A quotation with its attribution (`On 3 June Anna wrote:`), or a forwarded mail to the end.
 _QUOTED = re.compile(
     r"^(?P<by>(?:(?!>)[^\n]+\n)?(?!>)[^\n]*:[ \t]*\n\s*)?(?P<text>(?:^>[^\n]*(?:\n|\Z))+)"
-    r"|^(?P<line>[-_]{3,}[^\n]*\n+)?(?P<head>(?:\*?[^\W\d][^\n:]{0,14}:\*?[ \t][^\n]+\n){2,})"
+    r"|^(?P<line>[-_]{3}[^\n]*\n+)?(?P<head>(?:\*?[^\W\d][^\n:]{0,14}:\*?[ \t][^\n]+\n){2,})"
     r"(?P<rest>.*)",
     re.MULTILINE | re.DOTALL,
 )

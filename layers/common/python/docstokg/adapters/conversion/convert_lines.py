@@ -191,7 +191,10 @@ def filled(rows: Iterable[Sequence[Cell]]) -> Iterator[list[Cell]]:
             if cell.rows > 1:
                 copy = replace(cell, text=_copied(cell))
                 below |= {len(row_cells) + n: (cell.rows - 1, copy) for n in range(span)}
-            row_cells += [replace(cell, columns=0 if n else 1) for n in range(span)]
+            if span > 1:
+                row_cells += [replace(cell, columns=0 if n else 1) for n in range(span)]
+            else:
+                row_cells.append(cell)
         _carried(row_cells, below)
         above = row_cells
         yield row_cells

@@ -5,7 +5,15 @@ from xml.etree.ElementTree import Element
 
 from docstokg.adapters.conversion.convert_lines import TextMaker, filled, one_line
 from docstokg.adapters.conversion.convert_sheets import write_sheet
-from docstokg.adapters.conversion.marks import DELETED, HIDDEN, WHITE, Words, linear, list_line
+from docstokg.adapters.conversion.marks import (
+    DELETED,
+    HIDDEN,
+    LOOKS,
+    WHITE,
+    Words,
+    linear,
+    list_line,
+)
 from docstokg.adapters.conversion.numbering import Level, integer, printed
 from docstokg.adapters.conversion.package import Package
 from docstokg.adapters.conversion.table_header import Cell
@@ -97,7 +105,8 @@ class _Reader(Words):
             if isinstance(style, Element):
                 look |= self._look(family, style.get("parent-style-name", ""))
             for properties in style:
-                look |= properties.attrib
+                for key in LOOKS.intersection(properties.keys()):
+                    look[key] = properties.attrib[key]
             for key in _COLOURS & look.keys():
                 look[key] = look[key].removeprefix("#").upper()
             if look.get("background-color") == "TRANSPARENT":
@@ -220,4 +229,5 @@ def _notes(part: Element) -> Iterator[Element]:
 
 
 def _times(element: Element, name: str) -> int:
-    return min(integer(element.get(name)), MOST_REPEATED)
+    text = element.get(name)
+    return 1 if text is None else min(integer(text), MOST_REPEATED)

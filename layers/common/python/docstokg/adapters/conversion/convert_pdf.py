@@ -18,12 +18,11 @@ from docstokg.adapters.conversion.pdf_flow import (
     parts_of,
 )
 from docstokg.adapters.conversion.pdf_page import (
+    Drawings,
     PageView,
     Word,
-    fills_of,
     form_values,
     lines_of,
-    rules_of,
     unstruck,
     with_values,
 )
@@ -84,20 +83,21 @@ class _Pages:
         view = PageView(page)
         number = str(at + 1)
         reading = self._readings.get(number, [])
-        level, upright = rules_of(page, view)
+        drawings = Drawings(page, view)
         lines = [[Word(text, box) for text, box, _ in line] for line in reading]
         if not lines:
-            lines = lines_of(page, view, fills_of(page, view), self.left_out)
+            lines = lines_of(page, view, drawings.fills, self.left_out)
+            if not lines and number not in self._readings and is_scanned(page):
+                self.unread.add(at + 1)
             scan = (
                 (word.text, word.box, 1000) for line in lines for word in line if word.is_scanned
             )
             reading = [list(scan)]
-            lines = unstruck(lines, level, self.left_out)
+            if drawings.level:
+                lines = unstruck(lines, drawings.level, self.left_out)
             values = form_values(self._document, page, view, self.left_out)
             lines = with_values(lines, values)
-        parts = list(parts_of(lines, level, upright))
-        if number not in self._readings and is_scanned(page):
-            self.unread.add(at + 1)
+        parts = list(parts_of(lines, drawings.level, drawings.upright))
         page.close()
         return PageParts(at + 1, view.size[1], parts, reading)
 

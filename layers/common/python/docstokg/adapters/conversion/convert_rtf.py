@@ -28,6 +28,7 @@ _LEFT_OUT = {"v": HIDDEN, "strike": STRUCK_OUT, "striked": STRUCK_OUT,
              "deleted": DELETED}  # fmt: skip
 _WHITE = re.compile(r"\\red255\\green255\\blue255")
 _SHIFTS = {"super": RAISED, "up": RAISED, "sub": LOWERED, "dn": LOWERED, "nosupersub": ""}
+_CHANGES = _LEFT_OUT.keys() | _SHIFTS.keys() | {"plain", "fs", "cf"}
 _COUNTED = {"annotation": "comments not read", "header": "headers or footers not read",
             "footer": "headers or footers not read", "mmath": "formulas not read",
             "moMath": "formulas not read", "formfield": "form fields not read"}  # fmt: skip
@@ -60,7 +61,7 @@ def _visible(text: str, left_out: Counter[str]) -> str:
         word = token[1] or token[0]
         if word == "{":
             stack.append(state)
-            state = {key: value for key, value in state.items() if key != "end"}
+            state = {**state, "end": ""}
         elif word == "}":
             parts.append(state.get("end", ""))
             state = stack.pop() if stack else {}
@@ -87,6 +88,8 @@ def _visible(text: str, left_out: Counter[str]) -> str:
 
 
 def _changed(state: dict[str, str], word: str, value: str, white: set[str]) -> dict[str, str]:
+    if word not in _CHANGES:
+        return state
     if word == "plain":
         return {key: setting for key, setting in state.items() if key in ("unread", "end")}
     kind = _LEFT_OUT.get(word, "")
@@ -96,7 +99,7 @@ def _changed(state: dict[str, str], word: str, value: str, white: set[str]) -> d
         kind = UNKNOWN_BACKGROUND
     if kind or word in ("fs", "cf"):
         return {**state, "kind": kind if value != "0" else ""}
-    return {**state, "shift": _SHIFTS[word] if value != "0" else ""} if word in _SHIFTS else state
+    return {**state, "shift": _SHIFTS[word] if value != "0" else ""}
 
 
 def _unit(escape: re.Match[str]) -> str:

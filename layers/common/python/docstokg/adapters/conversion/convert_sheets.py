@@ -211,9 +211,11 @@ def _rows(
             code, kind = formats[int(style)] if has_style else ("", "")
             inline = cell.find("is")
             text = _value(cell, strings, code, first) if inline is None else words.of(inline)
-            value = one_line(text)
-            words.left_out[kind] += bool(kind and value)
-            values.append("" if kind else value)
+            value = one_line(text) if text else ""
+            if kind and value:
+                words.left_out[kind] += 1
+                value = ""
+            values.append(value)
         for column, origin in below.pop(number, ()):
             values += [""] * (column - len(values))
             if origin == (number, column):
@@ -242,8 +244,10 @@ def _visible(
         if str(number) in hidden:
             left_out["hidden rows not read"] += any(values)
             continue
-        unread.update(at for at in columns if at < len(values) and values[at])
-        yield number, [value for at, value in enumerate(values) if at not in columns]
+        if columns:
+            unread.update(at for at in columns if at < len(values) and values[at])
+            values = [value for at, value in enumerate(values) if at not in columns]  # noqa: PLW2901
+        yield number, values
     left_out["hidden columns not read"] += len(unread)
 
 

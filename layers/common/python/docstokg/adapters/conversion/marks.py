@@ -20,9 +20,14 @@ UNKNOWN_BACKGROUND = "white texts on an unknown background, read"
 
 WHITE = "FFFFFF"
 _OFF = frozenset(("", "none", "0", "false", "off", "noStrike"))
-_STRIKES = ("strike", "dstrike", "text-line-through-style", "text-line-through-type")
+_STRIKES = frozenset(("strike", "dstrike", "text-line-through-style", "text-line-through-type"))
 _SIZE = re.compile(r"(\d{1,6}(?:\.\d+)?)(?:pt)?")
 _LEVEL_SIZES = frozenset(("", "normal", "baseline"))
+# Properties of text that change what a reader sees.
+LOOKS = _STRIKES.union(
+    ("vanish", "display", "visibility", "sz", "font-size", "color", "background-color"),
+    ("vertAlign", "baseline", "text-position"),
+)
 
 # Raised or lowered texts above this length are prose.
 LONGEST_SHIFT = 12
@@ -77,7 +82,7 @@ def hidden_kind(look: Mapping[str, str], background: str, smallest: int) -> str:
     """Return the note's kind for text that its properties hide on a background, or ""."""
     if look.get("vanish", "off") not in _OFF or look.get("display") == "none":
         return HIDDEN
-    if any(look.get(name, "") not in _OFF for name in _STRIKES):
+    if any(look[name] not in _OFF for name in _STRIKES & look.keys()):
         return STRUCK_OUT
     size = _SIZE.fullmatch(look.get("sz") or look.get("font-size", ""))
     if size is not None and float(size[1]) < smallest:
@@ -91,7 +96,7 @@ def render(text: str) -> str:
     `10^6` and `(a+b)^2` after digits and brackets, because NFKC reads a Unicode exponent as `106`;
     else Unicode (`m²`, `CO₂`), or `e^x` and `x_max`. Ordinal endings and trade marks stay plain.
     """
-    if any(mark in text for mark in (RAISED, LOWERED, LEVEL)):
+    if _BORDER.search(text):
         levels: list[tuple[str, list[str]]] = [("", [])]
         # A line may end before its mark.
         for piece in filter(None, _BORDER.split(text + LEVEL * DEEPEST_SHIFT)):

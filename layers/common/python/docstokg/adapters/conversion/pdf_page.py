@@ -5,6 +5,7 @@ import itertools
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 import pypdfium2 as pdfium
@@ -23,15 +24,20 @@ from docstokg.adapters.conversion.marks import (
     render,
 )
 
+# Red, green, blue and alpha of PDFium's last answer.
+_CHANNELS = [ctypes.c_uint() for _ in range(4)]
+
 # Left, top, right, bottom in tenths of a point from the upper left corner of the visible page.
 Box = tuple[int, int, int, int]
 
+Point = tuple[float, float]
 Corners = tuple[float, float, float, float]
 # Red, green and blue, 0 to 255.
 Colour = tuple[int, int, int]
 # An area and its colour, None for a picture or pattern.
 Fill = tuple[Box, Colour | None]
 
+DRAWN = (raw.FPDF_PAGEOBJ_PATH, raw.FPDF_PAGEOBJ_IMAGE, raw.FPDF_PAGEOBJ_SHADING)
 COMMENTS = (raw.FPDF_ANNOT_TEXT, raw.FPDF_ANNOT_FREETEXT)
 PAPER = (255, 255, 255)
 # Maximum difference of equal colours.
@@ -107,7 +113,7 @@ def lines_of(
 ) -> list[list[Word]]:
     """Return the text layer's lines of visible words, in file order; count the others.
 
-    Words in render mode 3 over a picture are the text layer of a scan. `fills`: from `fills_of`.
+    Words in render mode 3 over a picture are the text layer of a scan. `fills`: of `Drawings`.
     """
     text = page.get_textpage()
     count = min(raw.FPDFText_CountChars(text), MOST_CHARACTERS)
@@ -115,6 +121,7 @@ def lines_of(
     letters: list[int] = []
     boxes: list[Corners] = []
     rectangle = raw.FS_RECTF()
+    font, flags = ctypes.create_string_buffer(80), ctypes.c_int()
     before, breaks = "", False
     for at in itertools.chain(range(count), (-1,)):
         code = raw.FPDFText_GetUnicode(text, at) if at >= 0 else 10
@@ -127,8 +134,7 @@ def lines_of(
             letters.append(code)
         if letters and boxes:
             last = at - 1 if at >= 0 else count - 1
-            font = ctypes.create_string_buffer(80)
-            raw.FPDFText_GetFontInfo(text, last, font, 80, ctypes.c_int())
+            raw.FPDFText_GetFontInfo(text, last, font, 80, flags)
             box, name = view.box(*union(boxes)), font.value.decode("latin-1")
             kind = _kind(text, last, box, fills)
             if kind in ("", UNKNOWN_BACKGROUND, SCANNED):
@@ -166,10 +172,15 @@ def _append(lines: list[list[Word]], word: Word, breaks: bool) -> None:
 def _spelt(
     letters: Sequence[int], boxes: Sequence[Corners], page: pdfium.PdfTextPage, end: int
 ) -> str:
-    text = "".join(map(chr, letters)).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    text = "".join(map(chr, letters))
+    if not text.isascii():
+        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if len(text) != len(boxes) or len(text) < 2:
         return render(text)
-    highest = max(boxes, key=lambda box: box[3] - box[1])
+    is_level = len({(box[1], box[3]) for box in boxes}) == 1
+    if is_level and not any(map(str.isdecimal, text)):
+        return render(text)
+    highest = max(boxes, key=_height)
     spelt = shift = ""
     for letter, box, at in zip(text, boxes, range(end + 1 - len(text), end + 1), strict=True):
         mark = _mark(letter, box, highest, page, at)
@@ -178,12 +189,16 @@ def _spelt(
     return render(spelt + LEVEL * bool(shift))
 
 
+def _height(box: Corners) -> float:
+    return box[3] - box[1]
+
+
 def _mark(letter: str, box: Corners, highest: Corners, page: pdfium.PdfTextPage, at: int) -> str:
     if not (letter.isalnum() or letter in SIGNS):
         return ""
-    height = highest[3] - highest[1]
+    height = _height(highest)
     above, below = box[1] - highest[1], highest[3] - box[3]
-    if box[3] - box[1] < SMALL * height:
+    if _height(box) < SMALL * height:
         return "" if abs(above - below) < 0.15 * height else RAISED if above > below else LOWERED
     if not letter.isdecimal():
         return ""
@@ -204,9 +219,8 @@ def _kind(text: pdfium.PdfTextPage, at: int, box: Box, fills: Sequence[Fill]) ->
     part = raw.FPDFText_GetTextObject(text, at)
     if part and raw.FPDFTextObj_GetTextRenderMode(part) == raw.FPDF_TEXTRENDERMODE_INVISIBLE:
         return SCANNED if None in behind else "invisible texts not read"
-    channels = [ctypes.c_uint() for _ in range(4)]
-    raw.FPDFText_GetFillColor(text, at, *channels)
-    colour = tuple(channel.value for channel in channels[:3])
+    raw.FPDFText_GetFillColor(text, at, *_CHANNELS)
+    colour = tuple([channel.value for channel in _CHANNELS[:3]])
     background = behind[-1] if behind else PAPER
     if background is None:
         return UNKNOWN_BACKGROUND if colour == PAPER else ""
@@ -214,32 +228,47 @@ def _kind(text: pdfium.PdfTextPage, at: int, box: Box, fills: Sequence[Fill]) ->
     return SAME_COLOUR if is_same else ""
 
 
-def fills_of(page: pdfium.PdfPage, view: PageView) -> list[Fill]:
-    """Return the page's filled areas with colour, from the back; None for pictures and patterns."""
-    kinds = [raw.FPDF_PAGEOBJ_PATH, raw.FPDF_PAGEOBJ_IMAGE, raw.FPDF_PAGEOBJ_SHADING]
-    areas: list[Fill] = []
-    mode, stroke = ctypes.c_int(), ctypes.c_int()
-    channels = [ctypes.c_uint() for _ in range(4)]
-    for drawn in itertools.islice(page.get_objects(kinds, max_depth=DEEPEST_FORM), MOST_FILLS):
+class Drawings:
+    """The page's filled areas from the back, and its horizontal and vertical lines."""
+
+    def __init__(self, page: pdfium.PdfPage, view: PageView) -> None:
+        self.fills: list[Fill] = []
+        self.level: list[Box] = []
+        self.upright: list[Box] = []
+        objects = page.get_objects(DRAWN, max_depth=DEEPEST_FORM)
+        drawings = list(itertools.islice(objects, MOST_SEGMENTS))
+        for drawn in drawings[:MOST_FILLS]:
+            self._fill(drawn, view)
+        paths = (drawn for drawn in drawings if drawn.type == raw.FPDF_PAGEOBJ_PATH)
+        lines = itertools.chain.from_iterable(_segments(path, view) for path in paths)
+        for (ax, ay), (bx, by) in itertools.islice(lines, MOST_SEGMENTS):
+            box = round(min(ax, bx)), round(min(ay, by)), round(max(ax, bx)), round(max(ay, by))
+            wide, high = box[2] - box[0], box[3] - box[1]
+            if high <= THIN < wide:
+                self.level.append(box)
+            elif wide <= THIN < high:
+                self.upright.append(box)
+
+    def _fill(self, drawn: pdfium.PdfObject, view: PageView) -> None:
         colour: Colour | None = None
         if drawn.type == raw.FPDF_PAGEOBJ_PATH:
+            mode, stroke = ctypes.c_int(), ctypes.c_int()
             raw.FPDFPath_GetDrawMode(drawn, mode, stroke)
-            raw.FPDFPageObj_GetFillColor(drawn, *channels)
-            red, green, blue, alpha = (channel.value for channel in channels)
+            raw.FPDFPageObj_GetFillColor(drawn, *_CHANNELS)
+            red, green, blue, alpha = (channel.value for channel in _CHANNELS)
             if not mode.value or not alpha:
-                continue
+                return
             colour = red, green, blue
         box = view.box(*drawn.get_bounds())
         if box[3] - box[1] > THIN and box[2] - box[0] > THIN:
-            areas.append((box, colour))
-    return areas
+            self.fills.append((box, colour))
 
 
 def unstruck(
     lines: Iterable[Sequence[Word]], level: Iterable[Box], left_out: Counter[str]
 ) -> list[list[Word]]:
     """Return the lines without words that a level rule crosses in the middle; count them."""
-    rules = sorted(level, key=lambda rule: rule[1])
+    rules = sorted(level, key=itemgetter(1))
     tops = [rule[1] for rule in rules]
     visible: list[list[Word]] = []
     for line in lines:
@@ -256,40 +285,22 @@ def unstruck(
     return visible
 
 
-def rules_of(page: pdfium.PdfPage, view: PageView) -> tuple[list[Box], list[Box]]:
-    """Return horizontal and vertical drawn lines, including box borders."""
-    level: list[Box] = []
-    upright: list[Box] = []
-    segments = itertools.islice(_segments(page, view), MOST_SEGMENTS)
-    for (ax, ay), (bx, by) in segments:
-        box = round(min(ax, bx)), round(min(ay, by)), round(max(ax, bx)), round(max(ay, by))
-        wide, high = box[2] - box[0], box[3] - box[1]
-        if high <= THIN < wide:
-            level.append(box)
-        elif wide <= THIN < high:
-            upright.append(box)
-    return level, upright
-
-
-def _segments(
-    page: pdfium.PdfPage, view: PageView
-) -> Iterator[tuple[tuple[float, float], tuple[float, float]]]:
+def _segments(drawn: pdfium.PdfObject, view: PageView) -> Iterator[tuple[Point, Point]]:
     x, y = ctypes.c_float(), ctypes.c_float()
-    for drawn in page.get_objects(filter=[raw.FPDF_PAGEOBJ_PATH], max_depth=DEEPEST_FORM):
-        matrix = drawn.get_matrix()
-        first = before = None
-        for at in range(raw.FPDFPath_CountSegments(drawn)):
-            segment = raw.FPDFPath_GetPathSegment(drawn, at)
-            raw.FPDFPathSegment_GetPoint(segment, x, y)
-            point = view.point(*matrix.on_point(x.value, y.value))
-            kind = raw.FPDFPathSegment_GetType(segment)
-            if kind == raw.FPDF_SEGMENT_MOVETO:
-                first = point
-            elif kind == raw.FPDF_SEGMENT_LINETO and before is not None:
-                yield before, point
-            if raw.FPDFPathSegment_GetClose(segment) and first is not None:
-                yield point, first
-            before = point
+    matrix = drawn.get_matrix()
+    first = before = None
+    for at in range(raw.FPDFPath_CountSegments(drawn)):
+        segment = raw.FPDFPath_GetPathSegment(drawn, at)
+        raw.FPDFPathSegment_GetPoint(segment, x, y)
+        point = view.point(*matrix.on_point(x.value, y.value))
+        kind = raw.FPDFPathSegment_GetType(segment)
+        if kind == raw.FPDF_SEGMENT_MOVETO:
+            first = point
+        elif kind == raw.FPDF_SEGMENT_LINETO and before is not None:
+            yield before, point
+        if raw.FPDFPathSegment_GetClose(segment) and first is not None:
+            yield point, first
+        before = point
 
 
 def form_values(

@@ -14,10 +14,10 @@ from docstokg.adapters.opensearch.documents import ensure_register
 from docstokg.adapters.opensearch.layout import Json, Shards, facts_alias, index_settings
 from docstokg.adapters.opensearch.lease import LEASES, LoadLease
 from docstokg.adapters.opensearch.server import Server, index_notes, limited, pages
+from docstokg.contracts.ingest import DAILY, REPOSITORY
 from docstokg.domain.deadline import Deadline
 from docstokg.errors import DocsToKGError, Misconfigured, Unavailable, WrongAnswer
 
-REPOSITORY = "docstokg"
 LIMIT_S = 120.0
 JOB_S = 6 * 3600.0
 POLL_S = 2.0
@@ -26,7 +26,6 @@ COPIED_AT_ONCE = 200
 SETTLE_S = 10.0
 PAGE = 1000
 TAKEN = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-DAILY = "daily-"
 KEPT_DAYS = 14
 # Sort fields of each kind, for a stable order.
 SORTED = {"chunks": ("uuid",), "facts": ("id",), "documents": ("namespace", "doc_id")}

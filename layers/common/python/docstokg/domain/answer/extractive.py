@@ -47,12 +47,15 @@ _LOWEST, _HIGHEST = -8.0, 4.0
 # Words of a sentence that the reader gets with the previous one, of at most so many characters.
 _BRIEF, _CONTEXT = 9, 200
 _HALVES = re.compile(
-    r"(?P<first>.{12,}?),?\s+(?:and|und|et|y|e|en)\s+"
+    r"\s(?:and|und|et|y|e|en)\s+"
     r"(?P<second>(?:how|which|who|whose|what|when|where|why|wie|wer|was|wann|wo|warum|welche[rsn]?"
     r"|combien|qui|quand|o\u00f9|pourquoi|quel(?:le)?|cu\u00e1nto|qui\u00e9n|cu\u00e1ndo|d\u00f3nde|qu\u00e9|quanto|chi|quando|dove"
-    r"|quem|onde|hoeveel|wanneer|waar|welk)\b.{6,})",
+    r"|quem|onde|hoeveel|wanneer|waar|welk)\b.{6,})\Z",
     re.IGNORECASE,
 )
+
+# Characters of a first half.
+_FIRST_HALF = 12
 
 # Logits of texts for a question; None where time ran out.
 Reader = Callable[[str, Sequence[str]], Sequence[float | None]]
@@ -99,8 +102,7 @@ def answer(
         if first.text != ABSTENTION:
             return first
     passages = [block for i, block in enumerate(current) if i < READ or block.steps]
-    match = _HALVES.fullmatch(query.strip())
-    halves = [f"{half.rstrip('?')}?" for half in match.groups()] if match is not None else [query]
+    halves = _halves(query.strip()) or [query]
     choices = [choose(half, passages, reader) for half in halves]
     sure = [choice for choice in choices if choice is not None and choice.answerable >= least]
     if not sure and len(halves) > 1:
@@ -117,6 +119,14 @@ def answer(
     if tokens(joined.text) >= max_tokens:
         return Answer("", probability)
     return Answer(joined.text, probability, joined.best, warnings)
+
+
+def _halves(query: str) -> list[str]:
+    match = _HALVES.search(query, _FIRST_HALF)
+    if match is None:
+        return []
+    first = query[: match.start()].rstrip().removesuffix(",")
+    return [f"{half.rstrip('?')}?" for half in (first, match["second"])]
 
 
 def _joined(quotations: Sequence[Quotation]) -> Quotation:

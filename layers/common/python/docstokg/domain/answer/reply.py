@@ -20,7 +20,7 @@ from docstokg.domain.text.words import FOREIGN, STOP_WORDS, WORD, normalise, ste
 _THINKING = "think|thinking|thought|thoughts|reasoning|reflection|analysis"
 # A thought ends at its closing tag, whatever opened it, and at the channel of the final answer.
 _THOUGHT_END = re.compile(
-    rf".*(?:</(?:{_THINKING})>|<\|channel\|>\s*final\s*(?:<\|message\|>)?)",
+    rf"\A.*(?:</(?:{_THINKING})>|<\|channel\|>\s*final\s*(?:<\|message\|>)?)",
     re.DOTALL | re.IGNORECASE,
 )
 _THOUGHT = re.compile(
