@@ -4,7 +4,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from pathlib import PurePath
 from typing import Any
@@ -157,16 +157,15 @@ def cleaned(raw: str, question: str = "", blocks: Sequence[Block] = ()) -> str:
 def _said_once(text: str) -> str:
     """Drop repeated sentences; cut a text at the second round of a cycle."""
     pieces: list[str] = []
-    kept: list[str] = []
+    sentences: list[str] = []
     at = 0
     for start, end in sentence_spans(text):
-        sentence = text[start:end]
-        if not kept or sentence != kept[-1]:
+        if [text[start:end]] != sentences[-1:]:
             pieces.append(text[at:end])
-            kept.append(sentence)
+            sentences.append(text[start:end])
         at = end
         for size in range(2, _LONGEST_CYCLE + 1):
-            if len(kept) >= 2 * size and kept[-2 * size : -size] == kept[-size:]:
+            if sentences[-2 * size : -size] == sentences[-size:] and len(sentences) >= 2 * size:
                 return "".join(pieces[:-size])
     return "".join([*pieces, text[at:]])
 
@@ -208,10 +207,10 @@ def harmless(text: str, passages: Iterable[str]) -> tuple[str, bool]:
     Unsafe: invisible characters, and images, links, addresses and HTML (outside code) that no cited
     passage contains. Words of links stay.
     """
-    held = "\n".join(passages)
+    stored = "\n".join(passages)
     plain = text
     for _ in range(_MOST_PASSES):  # removal can join the parts of another match
-        before, plain = plain, _one_pass(plain, held)
+        before, plain = plain, _one_pass(plain, stored)
         if plain == before:
             return plain, plain != text
     return re.sub(r"[<>\[\]@:]", " ", plain), True
@@ -225,7 +224,7 @@ def inert(text: str) -> str:
 
     def plain(part: str) -> str:
         part = _LINK.sub(lambda link: link[0] if _is_safe(link["url"]) else link["words"], part)
-        part = _REFERENCE.sub(lambda one: one[0] if _is_safe(one[1]) else "", part)
+        part = _REFERENCE.sub(lambda match: match[0] if _is_safe(match[1]) else "", part)
         return _TAG_START.sub("&lt;", part)
 
     return outside_code(text, plain)
@@ -238,12 +237,12 @@ def _is_safe(target: str) -> bool:
     return scheme is None or scheme[0].lower() in ("http:", "https:", "mailto:")
 
 
-def _one_pass(text: str, held: str) -> str:
-    def kept(match: re.Match[str]) -> str:
-        return match[0] if match[0] in held else ""
+def _one_pass(text: str, passages: str) -> str:
+    def stored(match: re.Match[str]) -> str:
+        return match[0] if match[0] in passages else ""
 
     def words(match: re.Match[str]) -> str:
-        return match[0] if match["url"] in held else match["words"]
+        return match[0] if match["url"] in passages else match["words"]
 
     seen = "".join(
         character
@@ -252,13 +251,13 @@ def _one_pass(text: str, held: str) -> str:
         or unicodedata.category(character) not in _UNSEEN
         or (character in _JOINERS and _joins(text, place))
     )
-    plain = _ADDRESS.sub(kept, _LINK.sub(words, seen))
-    return outside_code(plain, lambda part: _TAG.sub(kept, part))
+    plain = _ADDRESS.sub(stored, _LINK.sub(words, seen))
+    return outside_code(plain, partial(_TAG.sub, stored))
 
 
 def _joins(text: str, place: int) -> bool:
     around = text[place - 1 : place] + text[place + 1 : place + 2]
-    return len(around) == 2 and all(not one.isascii() and not one.isspace() for one in around)
+    return len(around) == 2 and all(not sign.isascii() and not sign.isspace() for sign in around)
 
 
 def _answer_of_json(text: str) -> str:
@@ -286,18 +285,17 @@ def _with_ranks(text: str, blocks: Sequence[Block]) -> str:
         named = ranks.get(match["name"].strip().casefold(), ())
         return f"[{min(named)}]" if len(named) == 1 else match[0]
 
-    return outside_code(text, lambda part: _DOCUMENT.sub(marker, part))
+    return outside_code(text, partial(_DOCUMENT.sub, marker))
 
 
 def _with_markers(text: str) -> str:
-    has_brackets = _MARKER.search(text) is not None
-    text = outside_code(text, lambda part: _NAMED.sub(r"[\g<rank>]", part))
-    text = outside_code(text, lambda part: _CITE.sub(r"[\g<rank>]", part))
-    text = outside_code(text, lambda part: _RAISED.sub(_unless_power, part))
-    text = outside_code(text, lambda part: _SUPERSCRIPT.sub(_unless_power, part))
-    if has_brackets or _MARKER.search(text) is not None:
+    for pattern in (_NAMED, _CITE):
+        text = outside_code(text, partial(pattern.sub, r"[\g<rank>]"))
+    for pattern in (_RAISED, _SUPERSCRIPT):
+        text = outside_code(text, partial(pattern.sub, _unless_power))
+    if _MARKER.search(text) is not None:
         return text
-    return outside_code(text, lambda part: _ROUND.sub(r" [\g<rank>]", part))
+    return outside_code(text, partial(_ROUND.sub, r" [\g<rank>]"))
 
 
 def _unless_power(match: re.Match[str]) -> str:
