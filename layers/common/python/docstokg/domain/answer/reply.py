@@ -10,7 +10,7 @@ from pathlib import PurePath
 from typing import Any
 
 from docstokg.contracts.state import Block
-from docstokg.domain.answer.citations import find_markers, outside_code
+from docstokg.domain.answer.citations import outside_code
 from docstokg.domain.answer.notices import ABSTENTION
 from docstokg.domain.answer.prompt import without_echo
 from docstokg.domain.text.sentences import sentence_spans
@@ -64,7 +64,7 @@ _NAMED = re.compile(
     r"\s?[:#]?\s?)?(?P<rank>\d{1,4})(?:\u2020[^\]\u3011\uff3d\n]{0,40})?\s?[\]\u3011\uff3d]",
     re.IGNORECASE,
 )
-_DOCUMENT = re.compile(r"\[(?:source:)?(?P<name>[^\[\]\n]{1,200})\](?!\()", re.IGNORECASE)
+_DOCUMENT = re.compile(r"\[(?:[Ss]ource:)?(?P<name>\s?[^\W\d_][^\[\]\n]{1,200})\](?!\()")
 _ROUND = re.compile(r"(?<=\S)[ \t]?\((?P<rank>\d{1,2})\)(?=[.,;!?](?:\s|\Z)|\s*\Z)")
 _RAISED = re.compile(r"<sup>\s?\[?(?P<rank>\d{1,2})\]?\s?</sup>", re.IGNORECASE)
 # Text before a superscript that is a power: a digit, or a symbol as short as a unit's.
@@ -107,7 +107,7 @@ def abstains(reply: str, question: str) -> bool:
     and words of the question nothing. It says that the speaker cannot do something ("I cannot
     say") or that a source does not state it, in words that are not the question's.
     """
-    if find_markers(reply) or len(sentence_spans(reply)) > _MOST_SENTENCES:
+    if _MARKER.search(reply) or len(sentence_spans(reply)) > _MOST_SENTENCES:
         return False
     words, classes = frozenset(WORD.findall(normalise(reply))), _classes()
     stems = frozenset(content_stems(question))
@@ -165,7 +165,7 @@ def _said_once(text: str) -> str:
             sentences.append(text[start:end])
         at = end
         for size in range(2, _LONGEST_CYCLE + 1):
-            if sentences[-2 * size : -size] == sentences[-size:] and len(sentences) >= 2 * size:
+            if len(sentences) >= 2 * size and sentences[-2 * size : -size] == sentences[-size:]:
                 return "".join(pieces[:-size])
     return "".join([*pieces, text[at:]])
 
