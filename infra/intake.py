@@ -14,6 +14,8 @@ from infra.storage import private_bucket
 
 # Documents by namespace; metadata of posted ones; uploads; objects of a load.
 SOURCES, POSTED, INBOX, RUNS = "sources/", "posted/", "inbox/", "runs/"
+# Model output by text, and the versions of the objects that the register has.
+ENCODINGS, REGISTER = "encodings/", "register/"
 
 ACTIONS = (
     ["s3:GetObject"],
@@ -45,7 +47,7 @@ class Intake(Construct):
                     expiration=cdk.Duration.days(KEPT_RUN_DAYS) if prefix == RUNS else None,
                     noncurrent_version_expiration=cdk.Duration.days(1),
                 )
-                for prefix in (RUNS, INBOX, POSTED)
+                for prefix in (RUNS, INBOX, POSTED, ENCODINGS, REGISTER)
             ),
         )
         if stack.target.load_on_change:
@@ -95,30 +97,49 @@ class Intake(Construct):
 
     def _operators(self) -> iam.ManagedPolicy:
         arn, both = self.bucket.bucket_arn, (SOURCES, RUNS)
-        rights = self.rights(reads=both, writes=(SOURCES,), lists=both, arn=arn)
+        rights = self.rights(reads=both, writes=(SOURCES,), lists=(*both, POSTED), arn=arn)
+        # A rebuild runs uploads again, whose reports and versions are then not true.
+        keys = (f"{SOURCES}*", f"{RUNS}*/report.json", f"{REGISTER}*")
         removing = iam.PolicyStatement(
-            actions=["s3:DeleteObject"], resources=[self.bucket.arn_for_objects(f"{SOURCES}*")]
+            actions=["s3:DeleteObject"],
+            resources=[self.bucket.arn_for_objects(key) for key in keys],
         )
         what = "put documents of one environment into its bucket"
         return policy_of(self, "Sources", what, [*rights, removing], ANY_OBJECT)
 
 
 # Prefixes that a stage reads and lists, as in loading/run/stages.py; others use RUNS. Optional
-# objects are listed too: S3 answers 403 otherwise. Each stage writes below RUNS.
+# objects are listed too: S3 answers 403 otherwise. Each stage writes below RUNS, and below
+# the prefixes of STAGE_WRITES.
 STAGE_OBJECTS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "ingest_read": ((SOURCES, INBOX, POSTED), (SOURCES, INBOX, POSTED)),
-    "ingest_resolve": ((POSTED, RUNS), (SOURCES, INBOX, POSTED, RUNS)),
-    "ingest_close": ((POSTED, RUNS), (INBOX, POSTED, RUNS)),
+    "ingest_read": ((SOURCES, INBOX, POSTED, REGISTER), (SOURCES, INBOX, POSTED, REGISTER)),
+    "ingest_encode": ((RUNS, ENCODINGS), (RUNS, ENCODINGS)),
+    "ingest_names": ((RUNS, ENCODINGS), (RUNS, ENCODINGS)),
+    "ingest_resolve": ((POSTED, RUNS), (SOURCES, INBOX, POSTED, RUNS, ENCODINGS)),
+    # The stage `store` encodes a small upload.
+    "ingest_close": ((POSTED, RUNS, ENCODINGS), (INBOX, POSTED, RUNS, ENCODINGS)),
+}
+STAGE_WRITES: Mapping[str, tuple[str, ...]] = {
+    "ingest_encode": (ENCODINGS,),
+    "ingest_names": (ENCODINGS,),
+    "ingest_close": (ENCODINGS, REGISTER),
+}
+STAGE_DELETES: Mapping[str, tuple[str, ...]] = {
+    "ingest_encode": (ENCODINGS,),
+    "ingest_names": (ENCODINGS,),
+    "ingest_resolve": (ENCODINGS, REGISTER),
+    # A run's end deletes its lease, texts, and rejected uploads.
+    "ingest_close": (INBOX, POSTED, RUNS, ENCODINGS, REGISTER),
 }
 
 
 def grant_stage(name: str, role: iam.Role, intake: Intake) -> None:
     """Grant a stage access to its objects only."""
     reads, lists = STAGE_OBJECTS.get(name, ((RUNS,), (RUNS,)))
-    add(role, intake.rights(reads=reads, writes=(RUNS,), lists=lists), ANY_OBJECT)
-    if name == "ingest_close":
-        # A run's end deletes its lease, texts, and rejected uploads.
-        intake.let_delete(role, f"{INBOX}*", f"{POSTED}*", f"{RUNS}*")
+    writes = (RUNS, *STAGE_WRITES.get(name, ()))
+    add(role, intake.rights(reads=reads, writes=writes, lists=lists), ANY_OBJECT)
+    if deletes := STAGE_DELETES.get(name):
+        intake.let_delete(role, *(f"{prefix}*" for prefix in deletes))
 
 
 def grant_posting(role: iam.Role, intake: Intake) -> None:

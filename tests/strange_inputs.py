@@ -29,7 +29,9 @@ class Input(NamedTuple):
     note: str = ""
 
 
-def paged(pages: Sequence[Sequence[Piece]], more: Sequence[bytes] = (), form: str = "") -> bytes:
+def paged(
+    pages: Sequence[Sequence[Piece]], annotations: Sequence[bytes] = (), form: str = ""
+) -> bytes:
     """Write a PDF of these pages; `more`: annotations, as objects from number 3 + 2 x pages."""
     count = len(pages)
     kids = " ".join(f"{4 + 2 * n} 0 R" for n in range(count))
@@ -37,7 +39,7 @@ def paged(pages: Sequence[Sequence[Piece]], more: Sequence[bytes] = (), form: st
         f"<</Type/Catalog/Pages 2 0 R{form}>>".encode(),
         f"<</Type/Pages/Kids[{kids}]/Count {count}>>".encode(),
     ]
-    annots = "".join(f"{3 + 2 * count + n} 0 R " for n in range(len(more)))
+    annots = "".join(f"{3 + 2 * count + n} 0 R " for n in range(len(annotations)))
     font = "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"
     for number, pieces in enumerate(pages):
         drawn = "".join(f"BT /F1 11 Tf {x} {y} Td ({text}) Tj ET\n" for x, y, text in pieces)
@@ -46,8 +48,8 @@ def paged(pages: Sequence[Sequence[Piece]], more: Sequence[bytes] = (), form: st
             f"<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]/Contents {3 + 2 * number} 0 R"
             f"/Annots[{annots}]/Resources<</Font<</F1{font}>>>>>>".encode(),
         ]
-    size = len(objects) + len(more) + 1
-    return pdf([*objects, *more], b"<</Size %d/Root 1 0 R>>" % size)
+    size = len(objects) + len(annotations) + 1
+    return pdf([*objects, *annotations], b"<</Size %d/Root 1 0 R>>" % size)
 
 
 def table_row(y: int, *cells: str) -> list[Piece]:
@@ -105,10 +107,10 @@ def _hyphens() -> bytes:
     document = docx.Document()
     run = document.add_paragraph().add_run("Parcels in the Pick")
     run._r.append(OxmlElement("w:noBreakHyphen"))
-    rest = OxmlElement("w:t")
-    rest.text = "Up hall wait 3 days."
-    rest.set(qn("xml:space"), "preserve")
-    run._r.append(rest)
+    remainder = OxmlElement("w:t")
+    remainder.text = "Up hall wait 3 days."
+    remainder.set(qn("xml:space"), "preserve")
+    run._r.append(remainder)
     return _saved(document.save)
 
 

@@ -261,8 +261,9 @@ def _people(deployed: Deployed) -> Iterator[Right]:
     page = "S3 guide: security_iam_service-with-iam; UsingKMSEncryption, permissions"
     objects = "s3:GetObject PutObject DeleteObject"
     yield from _may(page, sources, objects, f"{bucket}/sources/default/a/b.md")
-    yield from _may(page, sources, "s3:GetObject", f"{bucket}/runs/1/report.json")
-    for prefix in ("sources/default/", "runs/1/"):
+    yield from _may(page, sources, "s3:GetObject DeleteObject", f"{bucket}/runs/1/report.json")
+    yield from _may(page, sources, "s3:DeleteObject", f"{bucket}/register/default.json.gz")
+    for prefix in ("sources/default/", "posted/default/", "runs/1/"):
         yield from _may(page, sources, "s3:ListBucket", bucket, {"s3:prefix": prefix})
     yield from _may(page, sources, "kms:Decrypt GenerateDataKey", _key(deployed), via("s3"))
     role = _role(deployed, "Pruning")

@@ -33,8 +33,11 @@ WHOSE = ["documents", *LOADERS]
 BEHIND = {"s3:GetObject": "kms:Decrypt", "s3:PutObject": "kms:GenerateDataKey"}
 """What S3 does with our key for its caller."""
 
-UNUSED = {("ingest_encode", "s3:ListBucket", "runs/")}
-"""A shard that somebody removed is told by its key, and not as a refusal of S3's."""
+UNUSED = {
+    ("ingest_encode", "s3:ListBucket", "runs/"),
+    ("ingest_resolve", "s3:DeleteObject", "encodings/"),
+}
+"""A removed shard is named by its key, not as a refusal of S3; a sweep deletes after two days."""
 
 
 @dataclass(frozen=True)
@@ -77,11 +80,13 @@ def _load(cloud: LoadingCloud) -> None:
     for name, text in (
         ("a.md", "# A\n\nDravet syndrome shows seizures."),
         ("b.md", "# B\n\nFebrile seizures begin early."),
+        ("emptied.md", "# E\n\nA text that its owner deletes."),
         ("poisoned.md", "# P\n\nwith a NUL \0 in it"),
     ):
         cloud.objects.put(f"sources/{NAMESPACE}/{name}", text.encode())
     assert cloud.run(cloud.sources("first")) == "SUCCEEDED", cloud.said
     cloud.objects.delete(f"sources/{NAMESPACE}/b.md")
+    cloud.objects.put(f"sources/{NAMESPACE}/emptied.md", b" ")
     assert cloud.run(cloud.sources("second", max_removed=1)) == "SUCCEEDED", cloud.said
     _read_what_is_gone(cloud)
     documents = [
@@ -131,7 +136,7 @@ def _read_what_is_gone(cloud: LoadingCloud) -> None:
 
 def test_documents_are_loaded_sent_and_removed(cloud: LoadingCloud) -> None:
     first = cloud.report("first")
-    assert first["loaded"] == 2
+    assert first["loaded"] == 3
     assert first["rejected"] == [{"doc_id": "poisoned.md", "reason": "NUL character in line 3"}]
     assert cloud.report("second")["removed"] == 1
     sent, removed, aborted = (cloud.jobs[f"job-{number}"] for number in (1, 2, 3))
@@ -219,7 +224,8 @@ def test_no_stage_may_touch_what_another_works_on(cloud: LoadingCloud) -> None:
     granted = {grant.name for who in WHOSE for grant in _grants(cloud, who)}
     for who in WHOSE:
         role = cloud.deployed.role_of(who)
-        for prefix in ("sources/", "inbox/", "posted/", "runs/", "snapshots/"):
+        prefixes = ("sources/", "inbox/", "posted/", "runs/", "encodings/", "register/")
+        for prefix in (*prefixes, "snapshots/"):
             for action in ("s3:GetObject", "s3:PutObject", "s3:DeleteObject"):
                 allowed = cloud.policies.allows(Call(role, action, f"{bucket}/{prefix}d/x"))
                 assert allowed == ((who, action, prefix) in granted), (who, action, prefix)

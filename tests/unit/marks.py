@@ -42,7 +42,7 @@ _LEVELS = "".join(
         [("decimal", "%1.", 3), ("lowerLetter", "%2)", 1), ("decimal", "%1.%3", 1)]
     )
 )
-_STYLES = '<style styleId="C"><name val="caption"/></style>'
+_STYLES = '<style styleId="C"><name val="Table Caption"/></style>'
 _ODF = """<d><automatic-styles>
 <style family="text" name="up"><text-properties text-position="super 58%"/></style>
 <style family="text" name="down"><text-properties text-position="sub 58%"/></style>

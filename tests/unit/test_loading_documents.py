@@ -41,14 +41,14 @@ class HereConverter:
 HERE = HereConverter()
 
 
-def read(path: Path, doc_id: str) -> Document:
+def read_file(path: Path, doc_id: str) -> Document:
     (document,) = read_documents(path, doc_id, HERE)
     return document
 
 
 def chunks_of(path: Path, raw: bytes, doc_id: str = "guide.md") -> tuple[str, list[RawChunk]]:
     path.write_bytes(raw)
-    document = read(path, doc_id)
+    document = read_file(path, doc_id)
     return raw.decode(), list(document_chunks(document, path.name, PIECES))
 
 
@@ -101,8 +101,10 @@ def test_front_matter_counts_in_offsets_and_becomes_fields_and_metadata(tmp_path
 def test_what_front_matter_tells_of_the_document_is_a_stretch(tmp_path, front, summary):
     text, chunks = chunks_of(tmp_path / "a.md", f"---\n{front}\n---\nIt is gone.\n".encode())
     check_stretches(text, chunks)
-    told = [chunk.text for chunk in chunks if chunk.text != "It is gone."]
-    assert told == ([] if summary is None else [summary.format("description: Cleaning the slate")])
+    bodies = [chunk.text for chunk in chunks if chunk.text != "It is gone."]
+    assert bodies == (
+        [] if summary is None else [summary.format("description: Cleaning the slate")]
+    )
     assert {chunk.title for chunk in chunks} == {"Removal"}
 
 
@@ -193,16 +195,16 @@ def test_long_lists_are_cut_between_items_and_tables_between_rows():
 
 
 def test_a_long_description_is_cut_like_any_text(tmp_path: Path):
-    said = " ".join(
+    sentences = " ".join(
         f"It also explains how valve {i} is opened, cleaned and closed." for i in range(40)
     )
-    front = f"---\ntitle: Valves\ndescription: {said}\n---\n"
+    front = f"---\ntitle: Valves\ndescription: {sentences}\n---\n"
     text, chunks = chunks_of(tmp_path / "guide.md", f"{front}\n# Valves\n\nBody.\n".encode())
-    told = [chunk for chunk in chunks if (chunk.char_start or 0) < len(front)]
-    assert len(told) > 1
-    assert told[0].text.startswith("title: Valves")
-    assert told[-1].text.endswith("valve 39 is opened, cleaned and closed.")
-    for chunk in told:
+    front_chunks = [chunk for chunk in chunks if (chunk.char_start or 0) < len(front)]
+    assert len(front_chunks) > 1
+    assert front_chunks[0].text.startswith("title: Valves")
+    assert front_chunks[-1].text.endswith("valve 39 is opened, cleaned and closed.")
+    for chunk in front_chunks:
         seen = encoder_text(chunk.title, chunk.text, chunk.headings)
         assert len(PIECES.starts(seen)) + 2 <= ENCODER_PIECES
         start = chunk.char_start or 0
@@ -210,13 +212,13 @@ def test_a_long_description_is_cut_like_any_text(tmp_path: Path):
 
 
 def test_an_option_keeps_its_description_and_long_ones_keep_its_name():
-    said = "This tells what the option does, at some length. " * 3
-    long = "".join(f"              Paragraph {n}. {said}\n\n" for n in range(12))
+    body = "This tells what the option does, at some length. " * 3
+    long = "".join(f"              Paragraph {n}. {body}\n\n" for n in range(12))
     text = (
         "CURL(1)                     Curl Manual                      CURL(1)\n\nNAME\n"
         "       curl - transfer a URL\n\nOPTIONS\n"
-        f"       -j, --junk\n              {said}\n\n       -k, --insecure\n              {said}\n"
-        f"              {said}\n\n       --data <data>\n{long}SEE ALSO\n       wget(1)\n"
+        f"       -j, --junk\n              {body}\n\n       -k, --insecure\n              {body}\n"
+        f"              {body}\n\n       --data <data>\n{long}SEE ALSO\n       wget(1)\n"
     )
     chunks = cut(text, "curl.txt")
     check_stretches(text, chunks)
@@ -265,13 +267,13 @@ def test_documents_that_are_not_understood_are_refused(tmp_path, raw: bytes, rea
     path = tmp_path / "bad.md"
     path.write_bytes(raw)
     with pytest.raises(Rejected, match=reason):
-        read(path, "bad.md")
+        read_file(path, "bad.md")
 
 
 def test_the_year_and_the_accents_of_an_old_text_are_kept(tmp_path):
     path = tmp_path / "old.txt"
     path.write_bytes("Der Bär schläft. Café, 1998.".encode("latin-1"))
-    document = read(path, "old.txt")
+    document = read_file(path, "old.txt")
     assert document.text == "Der Bär schläft. Café, 1998."
     assert document.outline.encoding == "cp1252"
 
@@ -360,9 +362,9 @@ FLAT = PARTS.filter(lambda part: part not in ("Title\n===\n", "---\n"))
 
 @given(st.lists(FLAT, max_size=30).map("".join), st.sampled_from(["d.md", "d.txt"]))
 def test_no_sentence_is_lost(text: str, name: str):
-    held = "".join("".join(chunk.text.split()) for chunk in cut(text, name))
-    assert held.count("Asentence.") >= text.count("A sentence.")
-    assert held.count("onandon.") >= text.count("on and on.")
+    joined_text = "".join("".join(chunk.text.split()) for chunk in cut(text, name))
+    assert joined_text.count("Asentence.") >= text.count("A sentence.")
+    assert joined_text.count("onandon.") >= text.count("on and on.")
 
 
 def test_the_estimate_counts_no_less_than_the_vocabulary():

@@ -45,7 +45,7 @@ def child() -> Iterator[ChildConverter]:
     converter.close()
 
 
-def read(child: ChildConverter, path: Path, raw: bytes) -> tuple[str, list[RawChunk]]:
+def convert_file(child: ChildConverter, path: Path, raw: bytes) -> tuple[str, list[RawChunk]]:
     path.write_bytes(raw)
     (document,) = read_documents(path, path.name, child)
     chunks = list(document_chunks(document, path.name, PIECES))
@@ -99,13 +99,13 @@ def test_the_way_to_other_pages_is_no_text_of_a_page(child, tmp_path):
     <h1>Locks</h1><p>A lock is taken once. <a rel="next" href="n.html">Threads</a> come next.</p>
     <ul><li class="breadcrumb">Home</li><li>Locks are counted.</li></ul>
     </body></html>"""
-    text, _ = read(child, tmp_path / "locks.html", page)
-    own = "Locks A lock is taken once. Threads come next. - Locks are counted."
-    assert " ".join(text.split()) == own
+    text, _ = convert_file(child, tmp_path / "locks.html", page)
+    article = "Locks A lock is taken once. Threads come next. - Locks are counted."
+    assert " ".join(text.split()) == article
 
 
 def test_html_is_its_main_text_with_headings_lists_options_and_tables(child, tmp_path):
-    text, chunks = read(
+    text, chunks = convert_file(
         child,
         tmp_path / "a.html",
         b"<title>Page</title><nav>Home</nav><main><h1>tar</h1><p>An <b>ar</b>chiver.</p>"
@@ -132,7 +132,7 @@ a := 1
   b()</pre>as above.<ul><li>below</ul><li><p>Or</p><div class="code"><pre>x = 2</pre></div></ol>
 <dl><dt>class Foo(x) &para;</dt><dd><p>A <b>foo</b>.</p><p>It is used.</p><pre>Foo(1)
 Foo(2)</pre><dl><dt>bar()<dd><p>Do bar.</p><dt>baz()<dd></dl><ul><li>one<li>two</ul>After.</dl>"""
-    text, _ = read(child, tmp_path / "t.html", page)
+    text, _ = convert_file(child, tmp_path / "t.html", page)
     assert text.strip().split("\n\n") == [
         "T",
         "1. Convert:",
@@ -153,7 +153,7 @@ def test_html_code_is_found_in_whatever_holds_it_and_its_margin_has_an_end(child
         b"<dl><dt>a<dd>A.<dd>B.<pre>b\n  c</pre></dl><ul><li>d<x-y><pre>e</pre><pre>f</pre></x-y>"
     )
     page += b"<ul><li>g" * 20 + b"<pre>h</pre>"
-    text, _ = read(child, tmp_path / "t.html", page)
+    text, _ = convert_file(child, tmp_path / "t.html", page)
     parts = text.strip("\n").split("\n\n")
     assert parts[:6] == ["a\n    A.", "B.", "    b\n      c", "- d", "    e", "    f"]
     assert parts[6].startswith("  - g\n    - g")
@@ -167,7 +167,7 @@ def test_rst_keeps_its_text_and_inserts_nothing(child, tmp_path):
         "=====\nCMake\n=====\n\nIt builds.\n\nSub *one*\n---------\n\n-k\n   Goes on.\n\n"
         f".. include:: {secret}\n\n.. raw:: html\n   :file: {secret}\n\n.. toctree::\n\n   x\n"
     )
-    text, chunks = read(child, tmp_path / "a.rst", source.encode())
+    text, chunks = convert_file(child, tmp_path / "a.rst", source.encode())
     assert text == source
     assert [(c.section, c.headings) for c in chunks] == [("CMake", ()), ("Sub one", ())]
     assert "the secret" not in "".join(c.text for c in chunks)
@@ -183,13 +183,13 @@ def test_rst_of_other_tools_with_any_directive_is_read(child, tmp_path):
         "\n.. math:: f\n"
         "\n.. header:: g\n\n.. include:: /etc/hostname\n\nIt reads YAML.\n"
     )
-    _, chunks = read(child, tmp_path / "a.rst", source.encode())
+    _, chunks = convert_file(child, tmp_path / "a.rst", source.encode())
     assert {c.section for c in chunks} == {"add_test", "Yq"}
     assert "int a;" in chunks[0].text and "It reads YAML." in chunks[-1].text
 
 
 def test_docx_headings_lists_and_tables(child, tmp_path):
-    text, chunks = read(child, tmp_path / "a.docx", docx_file())
+    text, chunks = convert_file(child, tmp_path / "a.docx", docx_file())
     assert [c.section for c in chunks] == ["Handbook", "Leave"]
     assert "- one\n- two" in text
     assert "who: all; days: 28" in text
@@ -209,18 +209,18 @@ def test_a_pdf_table_is_read_by_rows_with_their_places_and_its_page_is_drawn(chi
     stream = DecodedStreamObject()
     stream.set_data((lines + words).encode())
     writer.pages[0][NameObject("/Contents")] = writer._add_object(stream)
-    made = io.BytesIO()
-    writer.write(made)
-    _, (chunk,) = read(child, tmp_path / "a.pdf", made.getvalue())
+    stream = io.BytesIO()
+    writer.write(stream)
+    _, (chunk,) = convert_file(child, tmp_path / "a.pdf", stream.getvalue())
     assert chunk.text == "Part: Seal; Weight: 4 kg.\n\nPart: Bolt; Weight: 7 kg."
     at = chunk.text.index("Part: Bolt")
     (box,) = boxes(unpacked(chunk.layout, at, len(chunk.text)), 1)
     height = float(writer.pages[0].mediabox.height)
     assert (box.x0, box.y0 < height - 645 < box.y1) == (pytest.approx(70, abs=1), True)
     assert box.y0 > height - 660 and box.x1 < 200
-    assert child.draw(made.getvalue(), 1).startswith(b"\x89PNG")
+    assert child.draw(stream.getvalue(), 1).startswith(b"\x89PNG")
     with pytest.raises(LoadError, match="1 pages"):
-        child.draw(made.getvalue(), 2)
+        child.draw(stream.getvalue(), 2)
 
 
 @pytest.mark.slow
@@ -230,8 +230,8 @@ def test_a_scanned_page_is_read_with_its_places_and_how_sure_it_is(child, tmp_pa
     font = b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"
     page = font, "Font", "BT /X 11 Tf 60 700 Td (Told.) Tj ET"
     raw = pages_pdf([page, picture])
-    _, (told, chunk) = read(child, tmp_path / "a.pdf", raw)
-    assert (told.text, told.page, chunk.page) == ("Told.", 1, 2)
+    _, (first, chunk) = convert_file(child, tmp_path / "a.pdf", raw)
+    assert (first.text, first.page, chunk.page) == ("Told.", 1, 2)
     assert chunk.text.split() == " ".join(lines).split()
     places = unpacked(chunk.layout, at := chunk.text.index("valve"), at + 5)
     assert 0.8 < certainty(places) <= 1
@@ -240,12 +240,12 @@ def test_a_scanned_page_is_read_with_its_places_and_how_sure_it_is(child, tmp_pa
     middle = 297.5 + 421j + (85 + 87j - 297.5 - 421j) * turned
     assert abs(complex(box.x0 + box.x1, box.y0 + box.y1) / 2 - middle) < 4
     assert box.x1 - box.x0 < 30 and box.y1 - box.y0 < 20
-    some = ChildConverter(scanned=1)
-    (one,) = some.convert(".pdf", pages_pdf([page, picture, picture, picture]))
-    assert one.text.split() == ["Told.", *" ".join(lines).split()] and one.scanned == (3, 4)
-    some.close()
+    limited = ChildConverter(scanned=1)
+    (outline,) = limited.convert(".pdf", pages_pdf([page, picture, picture, picture]))
+    assert outline.text.split() == ["Told.", *" ".join(lines).split()] and outline.scanned == (3, 4)
+    limited.close()
     without = ChildConverter(scanned=0)
-    assert [one.scanned for one in without.convert(".pdf", raw)] == [(2,)]
+    assert [outline.scanned for outline in without.convert(".pdf", raw)] == [(2,)]
     with pytest.raises(LoadError, match=r"docstokg\[ocr\]"):
         without.convert(".pdf", pages_pdf([picture]))
     without.close()
@@ -271,14 +271,16 @@ def test_a_pdf_as_programs_write_it_is_read(tmp_path):
     writer.write(out)
     fresh = ChildConverter()
     try:
-        _, chunks = read(fresh, tmp_path / "a.pdf", out.getvalue())
+        _, chunks = convert_file(fresh, tmp_path / "a.pdf", out.getvalue())
     finally:
         fresh.close()
     assert [(c.page, c.text) for c in chunks] == [(1, "oil the pumpΩ")]
 
 
 def test_a_csv_row_is_a_passage_with_its_columns_names(child, tmp_path):
-    _, chunks = read(child, tmp_path / "a.csv", "Stadt;Höhe\nUlm;478\nBonn;60\n".encode("cp1252"))
+    _, chunks = convert_file(
+        child, tmp_path / "a.csv", "Stadt;Höhe\nUlm;478\nBonn;60\n".encode("cp1252")
+    )
     assert [c.text for c in chunks] == ["Stadt: Ulm\nHöhe: 478", "Stadt: Bonn\nHöhe: 60"]
 
 
@@ -289,7 +291,7 @@ def test_a_notebook_is_its_cells(child, tmp_path):
             {"cell_type": "code", "source": "1 + 1", "outputs": [{"data": {"text/plain": "2"}}]},
         ]
     }
-    text, chunks = read(child, tmp_path / "a.ipynb", json.dumps(book).encode())
+    text, chunks = convert_file(child, tmp_path / "a.ipynb", json.dumps(book).encode())
     assert text == "# Fit\n\nWhy it fits.\n\n1 + 1\nOutput: 2\n\n"
     assert [(c.section, c.title) for c in chunks] == [("Fit", "Fit")]
 
@@ -299,23 +301,23 @@ def test_json_documents_and_other_json(child, tmp_path):
     path.write_text(
         json.dumps([{"text": "One.", "doc_id": "x", "acl": ["hr"], "by": "me"}, {"text": "Two."}])
     )
-    one, two = read_documents(path, "a.json", child)
-    assert (one.doc_id, one.fields["acl"], one.metadata) == ("x", ("hr",), {"by": "me"})
+    first, two = read_documents(path, "a.json", child)
+    assert (first.doc_id, first.fields["acl"], first.metadata) == ("x", ("hr",), {"by": "me"})
     assert (two.doc_id, two.text) == ("a.json/1", "Two.")
-    text, _ = read(child, path, b'{"menu": {"items": ["tea", "milk"], "open": true}}')
+    text, _ = convert_file(child, path, b'{"menu": {"items": ["tea", "milk"], "open": true}}')
     assert text == "menu.items: tea, milk\n\nmenu.open: true\n\n"
 
 
 def word_file(document: bytes, without: str = "-") -> bytes:
     """Make a DOCX package whose main part is this; no part named `without` is in it or named."""
-    good, made = io.BytesIO(), io.BytesIO()
+    good, stream = io.BytesIO(), io.BytesIO()
     docx.Document().save(good)
-    with zipfile.ZipFile(good) as parts, zipfile.ZipFile(made, "w") as out:
-        for name in (one for one in parts.namelist() if without not in one):
+    with zipfile.ZipFile(good) as parts, zipfile.ZipFile(stream, "w") as out:
+        for name in (part for part in parts.namelist() if without not in part):
             raw = document if name == "word/document.xml" else parts.read(name)
             named = re.compile(rb"<(?:Override|Relationship)[^>]*%s[^>]*/>" % without.encode())
             out.writestr(name, named.sub(b"", raw) if name.endswith((".rels", "].xml")) else raw)
-    return made.getvalue()
+    return stream.getvalue()
 
 
 WORDS = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
@@ -328,7 +330,7 @@ def test_a_docx_without_styles_and_with_a_cell_over_a_million_columns(child, tmp
     body = f"<w:p><w:r><w:t>Plain words.</w:t></w:r></w:p><w:tbl>{row * 300}</w:tbl>"
     document = f"<w:document xmlns:w='{WORDS}'><w:body>{body}</w:body></w:document>"
     raw = word_file(document.encode(), without="styles.xml")
-    text, _ = read(child, tmp_path / "a.docx", raw)
+    text, _ = convert_file(child, tmp_path / "a.docx", raw)
     assert text.startswith("Plain words.")
     assert text.count("who") == text.count("days") >= 299
 
@@ -438,9 +440,9 @@ def test_the_memory_limit_of_the_machine_is_not_blamed_on_a_small_file() -> None
     )
     text, reason = done.stdout.splitlines()
     assert text == "a b c"
-    found = re.search(r"needed more than (\d+) MB", reason)
-    assert found is not None, reason
-    assert int(found[1]) < 400
+    limit = re.search(r"needed more than (\d+) MB", reason)
+    assert limit is not None, reason
+    assert int(limit[1]) < 400
 
 
 def forked(raw: bytes) -> bytes:
@@ -448,8 +450,8 @@ def forked(raw: bytes) -> bytes:
     reader, writer = os.pipe()
     try:
         with os.fdopen(reader, "rb") as requests:
-            asked = {"task": "convert", "suffix": ".txt"}
-            work = partial(conversion_child._done, asked, raw)
+            request = {"task": "convert", "suffix": ".txt"}
+            work = partial(conversion_child._done, request, raw)
             return conversion_child._forked(work, 1, conversion_child.MEMORY_BYTES, requests)
     finally:
         os.close(writer)

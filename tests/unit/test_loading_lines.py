@@ -74,7 +74,7 @@ def test_a_surrogate_pair_is_a_character():
 
 
 @pytest.mark.parametrize(
-    ("changed", "where"),
+    ("changed", "place"),
     [
         ({"id": 1}, "id"),
         ({"id": ""}, "id"),
@@ -100,8 +100,8 @@ def test_a_surrogate_pair_is_a_character():
         ({"sparse": {"a": "1"}}, "sparse"),
     ],
 )
-def test_wrong_types_of_a_chunk_are_refused(changed: dict[str, object], where: str):
-    with pytest.raises(Rejected, match=where):
+def test_wrong_types_of_a_chunk_are_refused(changed: dict[str, object], place: str):
+    with pytest.raises(Rejected, match=place):
         read_chunk(parse_object(chunk_with(**changed)))
 
 
@@ -112,7 +112,7 @@ def test_every_problem_of_a_line_is_named():
 
 
 @pytest.mark.parametrize(
-    ("line", "where"),
+    ("line", "place"),
     [
         ({"id": "seizure", "name": "Seizure"}, "id"),
         ({"id": "HP:1"}, "name"),
@@ -121,8 +121,8 @@ def test_every_problem_of_a_line_is_named():
         ({"id": "HP:1", "name": "x", "obsolete": "yes"}, "obsolete"),
     ],
 )
-def test_wrong_entities_are_refused(line: dict[str, object], where: str):
-    with pytest.raises(Rejected, match=where):
+def test_wrong_entities_are_refused(line: dict[str, object], place: str):
+    with pytest.raises(Rejected, match=place):
         read_entity(line)
 
 
@@ -164,11 +164,11 @@ def test_a_triple_needs_a_place():
 def test_lines_are_counted_and_split_at_line_feeds_only(tmp_path):
     path = tmp_path / "chunks.jsonl"
     path.write_bytes('{"a": "x\u2028y"}\r\n\n[]\n{"b": 2}'.encode())
-    found = list(json_lines(path))
-    assert [number for number, _ in found] == [1, 3, 4]
-    assert found[0][1] == {"a": "x\u2028y"}
-    assert isinstance(found[1][1], Rejected)
-    assert found[2][1] == {"b": 2}
+    rows = list(json_lines(path))
+    assert [number for number, _ in rows] == [1, 3, 4]
+    assert rows[0][1] == {"a": "x\u2028y"}
+    assert isinstance(rows[1][1], Rejected)
+    assert rows[2][1] == {"b": 2}
 
 
 JSON = st.recursive(

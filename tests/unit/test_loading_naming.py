@@ -9,7 +9,10 @@ from docstokg.loading.names.naming import Aliases, Names
 def names_of(*entities: tuple[str, str, tuple[str, ...]]) -> Names:
     names = Names()
     for identity, name, synonyms in entities:
-        names.add((key, identity, own) for key, own in alias_keys(identity, name, synonyms))
+        names.add(
+            (key, identity, is_preferred)
+            for key, is_preferred in alias_keys(identity, name, synonyms)
+        )
     return names
 
 
@@ -31,14 +34,14 @@ def test_two_curies_with_one_name_leave_it_to_neither():
 
 
 def test_an_own_entity_taken_over_by_a_curie_is_not_linked():
-    own = entity_id("Seizure")
-    aliases = Aliases([("seizure", own, True)])
+    seizure = entity_id("Seizure")
+    aliases = Aliases([("seizure", seizure, True)])
     aliases.put("HP:1", "Seizure", ())
     names = Names()
     names.add(aliases.of_curies())
     linking = set(aliases.for_linking(names, Labels(), set()))
     assert ("seizure", "HP:1", True) in linking
-    assert all(entry[1] != own for entry in linking)
+    assert all(entry[1] != seizure for entry in linking)
 
 
 def test_this_loads_aliases_replace_the_stored_ones():

@@ -38,15 +38,15 @@ name: part of
 """
 
 
-def read(tmp_path, text: str):
+def read_text(tmp_path, text: str):
     path = tmp_path / "hp.obo"
     path.write_text(text, encoding="utf-8")
     return list(read_obo(path))
 
 
 def test_terms_synonyms_definitions_and_edges(tmp_path):
-    found = [item for _, item in read(tmp_path, OBO)]
-    entities = {item.id: item for item in found if isinstance(item, RawEntity)}
+    records = [item for _, item in read_text(tmp_path, OBO)]
+    entities = {item.id: item for item in records if isinstance(item, RawEntity)}
     seizure = entities["HP:0001250"]
     assert seizure.name == "Seizure"
     assert seizure.type == "human_phenotype"
@@ -60,7 +60,7 @@ def test_terms_synonyms_definitions_and_edges(tmp_path):
         True,
         "HP:0008665",
     )
-    edges = [item for item in found if isinstance(item, RawRelation)]
+    edges = [item for item in records if isinstance(item, RawRelation)]
     assert [(edge.source, edge.type, edge.target) for edge in edges] == [
         ("HP:0001250", "is_a", "HP:0012638"),
         ("HP:0001250", "part_of", "HP:0000707"),
@@ -69,7 +69,9 @@ def test_terms_synonyms_definitions_and_edges(tmp_path):
 
 
 def test_broken_stanzas_are_refused_by_line(tmp_path):
-    refused = {line: str(item) for line, item in read(tmp_path, OBO) if isinstance(item, Rejected)}
+    refused = {
+        line: str(item) for line, item in read_text(tmp_path, OBO) if isinstance(item, Rejected)
+    }
     assert sorted(refused) == [20, 26, 27]
     assert "one id" in refused[20]
     assert "quoted" in refused[26]

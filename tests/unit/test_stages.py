@@ -384,6 +384,7 @@ def test_unreadable_document_is_not_removed(place: Place, tmp_path: Path) -> Non
     place.upload(folder)
     run_stages(place.stages("first"), place.objects)
     before = place.digest()
+    place.objects.put(f"sources/{NS}/part3/report003.md", b"# Report 3\n\nThis crashes.\n")
     stages = place.stages(sync=True)
     sources = list(listed(place.objects, f"sources/{NS}/"))
     lost = next(item for item in sources if item["Key"].endswith("report003.md"))

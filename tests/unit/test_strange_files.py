@@ -28,8 +28,8 @@ class Loaded:
 
     def __init__(self, folder: Path, pieces: object = None, posted: tuple[SourceFile, ...] = ()):
         url = f"sqlite:///{folder.parent / folder.name}.sqlite"
-        more = {"embed_provider": "none", "sparse": "none", "index_url": url, "graph_url": url}
-        self._wiring = Wiring(Settings.model_validate(more))
+        options = {"embed_provider": "none", "sparse": "none", "index_url": url, "graph_url": url}
+        self._wiring = Wiring(Settings.model_validate(options))
         stores = stores_of(self._wiring, embed=False)
         if pieces is not None:
             stores = replace(stores, readers=replace(stores.readers, pieces=pieces))
@@ -66,13 +66,13 @@ def test_invisible_characters_are_no_text_and_end_no_load(tmp_path: Path) -> Non
         (folder / f"{name}.py").write_text(mark, "utf-8")
     (folder / "good.md").write_text(f"\u200b# Gate\n\n\u200b{GOOD}\n", "utf-8")
     loaded = Loaded(folder)
-    found = {name for name, text in loaded.texts.items() if GOOD in text}
-    assert found == {"good.md#0", *(f"{name}.html#0" for name in INVISIBLE)}
+    loaded_ids = {name for name, text in loaded.texts.items() if GOOD in text}
+    assert loaded_ids == {"good.md#0", *(f"{name}.html#0" for name in INVISIBLE)}
     assert not [text for text in loaded.texts.values() if GOOD not in text]
-    told = [*map(str, loaded.rejects.first), *loaded.rejects.notes]
+    messages = [*map(str, loaded.rejects.first), *loaded.rejects.notes]
     for name in INVISIBLE:
         for suffix in (".txt", ".md"):
-            assert any(f"/{name}{suffix}" in one for one in told), name + suffix
+            assert any(f"/{name}{suffix}" in message for message in messages), name + suffix
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError("division"), RecursionError(), MemoryError()])
@@ -84,7 +84,7 @@ def test_a_fault_in_one_document_is_its_reject(tmp_path: Path, error: Exception)
     (folder / "c.json").write_text(json.dumps([{"text": GOOD}, {"text": "More poison."}]))
     loaded = Loaded(folder, FaultyPieces(error))
     assert sorted(loaded.texts) == ["a.md#0", "c.json/0#0"]
-    reasons = {Path(one.file).name: one.reason for one in loaded.rejects.first}
+    reasons = {Path(reject.file).name: reject.reason for reject in loaded.rejects.first}
     assert reasons.keys() == {"b.md", "c.json"}
     named = "more memory" if isinstance(error, MemoryError) else f"({type(error).__name__} at "
     assert all(named in reason for reason in reasons.values())
@@ -103,8 +103,8 @@ def test_a_fault_in_an_upload_names_the_document(tmp_path: Path) -> None:
     )
     loaded = Loaded(tmp_path / "none", FaultyPieces(ValueError("odd")), posted)
     assert list(loaded.texts.values()) == [GOOD]
-    ((where, reason),) = [(one.file, one.reason) for one in loaded.rejects.first]
-    assert where.startswith("two") and "ValueError" in reason
+    ((place, reason),) = [(reject.file, reject.reason) for reject in loaded.rejects.first]
+    assert place.startswith("two") and "ValueError" in reason
 
 
 def test_a_lost_encoder_ends_the_load_and_rejects_no_document(tmp_path: Path) -> None:
@@ -137,9 +137,9 @@ def test_front_matter_that_is_not_yaml_is_text_with_a_note(tmp_path: Path) -> No
     loaded = Loaded(folder)
     assert not loaded.rejects.count
     for name, (_, word) in FRONTS.items():
-        own = " ".join(text for id_, text in loaded.texts.items() if id_.startswith(name))
-        assert f"It is in {name}." in own, name
-        assert word in own, name
+        texts = " ".join(text for id_, text in loaded.texts.items() if id_.startswith(name))
+        assert f"It is in {name}." in texts, name
+        assert word in texts, name
         (note,) = loaded.notes(name)
         assert "it was read as text" in note, name
     assert "(line 2)" in loaded.notes("colon.md")[0]
@@ -152,7 +152,7 @@ def test_a_broken_block_with_an_acl_is_rejected_and_a_rule_is_no_block(tmp_path:
     (folder / "flow.md").write_text("---\n{title: A: b, 'acl': [staff]}\n---\nSecret, too.\n")
     (folder / "rule.md").write_text(f"---\n\nThis begins with a rule. {GOOD}\n\n---\n\nEnd.\n")
     loaded = Loaded(folder)
-    rejects = {Path(one.file).name: one.reason for one in loaded.rejects.first}
+    rejects = {Path(reject.file).name: reject.reason for reject in loaded.rejects.first}
     assert rejects.keys() == {"closed.md", "flow.md"}
     assert all("has an acl: correct it" in reason for reason in rejects.values())
     assert any("begins with a rule" in text and GOOD in text for text in loaded.texts.values())
@@ -162,9 +162,9 @@ def test_a_broken_block_with_an_acl_is_rejected_and_a_rule_is_no_block(tmp_path:
 def test_colours_of_a_terminal_are_no_text_and_citations_stay_exact(tmp_path: Path) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
-    shown = "\x1b[1;32mok\x1b[0m The \x1b]8;;http://a.b\x07gate\x1b]8;;\x07 opens at dawn.\n"
+    coloured = "\x1b[1;32mok\x1b[0m The \x1b]8;;http://a.b\x07gate\x1b]8;;\x07 opens at dawn.\n"
     for name in ("a.txt", "b.md"):
-        (folder / name).write_text(shown)
+        (folder / name).write_text(coloured)
     loaded = Loaded(folder)
     assert set(loaded.texts.values()) == {"ok The gate opens at dawn."}
     assert len(loaded.texts) == 2

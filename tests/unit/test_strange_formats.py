@@ -87,11 +87,11 @@ def test_word_boxes_notes_hyphens_and_symbols_are_read_and_hidden_text_is_noted(
 
 def test_charts_of_slides_are_read_and_diagrams_noted() -> None:
     def points(tag: str, *values: str) -> str:
-        told = "".join(
+        points_xml = "".join(
             f"<c:pt idx='{n}'><c:v>{value}</c:v></c:pt>" for n, value in enumerate(values)
         )
         code = "<c:formatCode>0.0%</c:formatCode>" if tag == "val" else ""
-        return f"<c:{tag}><c:cache>{code}{told}</c:cache></c:{tag}>"
+        return f"<c:{tag}><c:cache>{code}{points_xml}</c:cache></c:{tag}>"
 
     chart = (
         "<c:chartSpace xmlns:c='c' xmlns:a='a'><c:title><a:t>Visitors</a:t></c:title>"
@@ -122,8 +122,8 @@ def test_charts_of_slides_are_read_and_diagrams_noted() -> None:
 
 def table(*rows: str) -> list[list[Cell]]:
     """Read rows of cells between bars; `*` makes a cell bold."""
-    cells = [[one.strip() for one in row.split("|")] for row in rows]
-    return [[Cell(one.strip("*"), strong=one.startswith("*")) for one in row] for row in cells]
+    cells = [[cell.strip() for cell in row.split("|")] for row in rows]
+    return [[Cell(cell.strip("*"), strong=cell.startswith("*")) for cell in row] for row in cells]
 
 
 HEADERS: dict[str, tuple[list[list[Cell]], list[str]]] = {
@@ -238,13 +238,13 @@ def test_a_separator_line_names_no_column_and_an_open_quote_spoils_one_row() -> 
     ]
 
 
-def read(*given: Any) -> Outline:
-    (outline,) = convert(".pdf", paged(*given))
+def convert_pages(*parts: Any) -> Outline:
+    (outline,) = convert(".pdf", paged(*parts))
     return outline
 
 
 def test_what_every_page_repeats_is_kept_once_and_a_sentence_crosses_pages() -> None:
-    said = [
+    sentences = [
         "The mill opens at dawn.",
         "Whoever comes late asks the",
         "keeper, who has a key. Dogs stay out.",
@@ -253,9 +253,9 @@ def test_what_every_page_repeats_is_kept_once_and_a_sentence_crosses_pages() -> 
     ]
     pages = [
         [(60, 810, "Mill rules"), (60, 700, text), (280, 30, f"Page {n} of 5")]
-        for n, text in enumerate(said, 1)
+        for n, text in enumerate(sentences, 1)
     ]
-    outline = read(pages)
+    outline = convert_pages(pages)
     assert lines(outline) == [
         "The mill opens at dawn.",
         "Mill rules",
@@ -277,11 +277,11 @@ def test_a_line_with_a_number_of_its_own_is_no_furniture() -> None:
         ]
         for n, sum_ in enumerate((45, 45, 450, 12, 99, 7))
     ]
-    found = lines(read(pages))
-    assert [line for line in found if line.startswith("Total")] == [
+    table_lines = lines(convert_pages(pages))
+    assert [line for line in table_lines if line.startswith("Total")] == [
         f"Total {sum_} EUR" for sum_ in (45, 45, 450, 12, 99, 7)
     ]
-    assert [line for line in found if line.startswith("Invoice")] == ["Invoice 1 of 6"]
+    assert [line for line in table_lines if line.startswith("Invoice")] == ["Invoice 1 of 6"]
 
 
 def test_a_table_of_headers_only_is_not_lost() -> None:
@@ -301,12 +301,12 @@ def test_a_table_that_goes_on_keeps_its_names_and_another_has_its_own() -> None:
     fourth = [table_row(780, "Branch", "Staff", "Since")]
     fourth += [table_row(760 - 20 * n, f"Turku {n}", f"{5 + n}", f"{1990 + n}") for n in range(4)]
     pages = [[piece for line in page for piece in line] for page in (first, second, third, fourth)]
-    found = lines(read(pages))
-    assert "School: Oak 0; Pupils: 101; Fee: 11 EUR." in found
-    assert "School: Elm 0; Pupils: 201; Fee: 31 EUR." in found
-    assert "School: Ash 3; Pupils: 304; Fee: 44 EUR." in found
-    assert "Branch: Turku 0; Staff: 5; Since: 1990." in found
-    assert len(found) == 16
+    table_lines = lines(convert_pages(pages))
+    assert "School: Oak 0; Pupils: 101; Fee: 11 EUR." in table_lines
+    assert "School: Elm 0; Pupils: 201; Fee: 31 EUR." in table_lines
+    assert "School: Ash 3; Pupils: 304; Fee: 44 EUR." in table_lines
+    assert "Branch: Turku 0; Staff: 5; Since: 1990." in table_lines
+    assert len(table_lines) == 16
 
 
 def test_the_values_of_a_form_are_read_at_their_labels() -> None:
@@ -316,7 +316,7 @@ def test_the_values_of_a_form_are_read_at_their_labels() -> None:
         b"/Rect[150 300 400 320]>>",
     ]
     form = "/AcroForm<</Fields[5 0 R 6 0 R]>>"
-    outline = read([[(60, 700, "Applicant:")]], fields, form)
+    outline = convert_pages([[(60, 700, "Applicant:")]], fields, form)
     assert lines(outline) == ["Applicant: Mara Stone.", "Licence plate: KL 77."]
 
 
@@ -356,7 +356,7 @@ def test_columns_of_prose_are_read_in_turn() -> None:
     rows = [
         table_row(700 - 13 * at, *pair) for at, pair in enumerate(zip(LEFT, RIGHT, strict=True))
     ]
-    outline = read([[piece for row in rows for piece in row]])
+    outline = convert_pages([[piece for row in rows for piece in row]])
     assert " ".join(lines(outline)) == " ".join((*LEFT, *RIGHT))
 
 
@@ -375,6 +375,7 @@ def test_sheet_rows_name_their_table() -> None:
 MANUAL_TABLES = [
     (".nf\nHazard   Repair\nGas      Fuel\nTire     Spare\n.fi", "Hazard: Gas; Repair: Fuel."),
     (".TS\nl l.\nSign\tUse\nT{\nred\nT}\tstop\n.TE", "Sign: red; Use: stop."),
+    (".TS\ntab(@);\nl l.\nSign@Use\nT{\nred\nT}@stop\n.TE", "Sign: red; Use: stop."),
     (".Bl -column a b\n.It Em Sign Ta Use\n.It red Ta stop\n.It b Ta go\n.El", "Sign: b; Use: go."),
 ]
 

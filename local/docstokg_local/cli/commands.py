@@ -235,20 +235,26 @@ def delete(
     `--doc-id ID [--namespace NS]` removes one document; `--namespace NS` alone removes all of it.
     """
     from docstokg.loading.pipeline import delete_document
+    from docstokg.loading.run.erasure import erase_outputs
     from docstokg.loading.write.removal import delete_namespace
     from docstokg_local.loading.stores import stores_of
 
     if doc_id is None and namespace is None:
         raise typer.BadParameter("use --doc-id ID or --namespace NS")
-    stores = stores_of(wiring_of(index, graph))
+    wiring = wiring_of(index, graph)
+    stores, space = stores_of(wiring), namespace or "default"
+    sources = None
     if doc_id is not None:
-        count = delete_document(stores, namespace or "default", doc_id)
+        sources = [doc_id, *(record.path for record in stores.register.find(space, [doc_id]))]
+        count = delete_document(stores, space, doc_id)
         what = f"document {doc_id}"
     else:
         if not yes and sys.stdin.isatty() and sys.stderr.isatty():
             typer.confirm(f"Remove everything of namespace {namespace}?", abort=True, err=True)
-        count = delete_namespace(stores, namespace or "default")
+        count = delete_namespace(stores, space)
         what = f"namespace {namespace}"
+    if wiring.settings.ingest_url:
+        erase_outputs(space, sources, wiring.object_store())
     if count == 0:
         say(f"{what}: not found, nothing was removed", err=True)
         raise typer.Exit(NOT_GOOD)

@@ -1,4 +1,4 @@
-"""Take, list and restore snapshots of an OpenSearch index, change its shards, agree to removals.
+"""Take, list and restore snapshots, change shards, agree to removals, rebuild from the bucket.
 
 Run `python -m docstokg_local.cli.index_jobs JOB`. The index is configured as for `docstokg load`;
 the caller needs the rights of the loader. A restore overwrites nothing: it creates new indices
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from docstokg.errors import Misconfigured
+from docstokg.errors import Misconfigured, Unavailable
 from docstokg.settings import Settings
 from docstokg_local.cli.exit_codes import leave, run
 from docstokg_local.cli.options import argument, option
@@ -20,6 +20,9 @@ from docstokg_local.cli.printing import say
 
 if TYPE_CHECKING:
     from docstokg.adapters.opensearch.snapshots import Snapshots
+    from docstokg.ports import LoadRuns, ObjectStore
+
+POLL_S = 5.0
 
 Name = Annotated[str, argument("NAME", "Name of the snapshot.")]
 app = typer.Typer(help=__doc__, no_args_is_help=True)
@@ -78,22 +81,52 @@ def drill(name: Name) -> None:
     say(f"in use {here}\n{name} {there}\n{'equal' if here == there else changed}")
 
 
-@app.command()
-def agree(run_id: Annotated[str, argument("RUN", "Name of the run that kept documents.")]) -> None:
-    """Load `sources/` again, and remove as many deleted documents as that run kept.
-
-    The variables DOCSTOKG_INGEST_MACHINE_ARN and DOCSTOKG_INGEST_URL name machine and bucket.
-    """
+def _machine() -> "tuple[LoadRuns, ObjectStore]":
     from docstokg.wiring import Wiring
 
     wiring = Wiring(Settings.from_environment(os.environ))
     runs = wiring.load_runs()
     if runs is None:
         raise Misconfigured("DOCSTOKG_INGEST_MACHINE_ARN is not set: the output IngestMachine")
+    return runs, wiring.object_store()
+
+
+@app.command()
+def rebuild(
+    namespace: Annotated[str, argument("NAMESPACE", "Namespace whose index or graph was lost.")],
+) -> None:
+    """Load a namespace again from its bucket alone: uploads in their order, then `sources/`.
+
+    The variables DOCSTOKG_INGEST_MACHINE_ARN and DOCSTOKG_INGEST_URL name machine and bucket.
+    """
+    from docstokg.loading.run.restoring import restore_runs
+
+    runs, objects = _machine()
+    bucket = (os.environ.get("DOCSTOKG_INGEST_URL") or "").partition("://")[2]
+    name = f"rebuild-{int(time.time()):x}"
+    for number, load in enumerate(restore_runs(namespace, name, objects)):
+        execution = f"{name}-{number}"
+        runs.start(execution, load.model_dump() | {"bucket": bucket})
+        while (state := runs.find(execution)) is None or not state.ended:
+            time.sleep(POLL_S)
+        if state.failed:
+            raise Unavailable(
+                f"run {execution} failed: runs/{load.run_id}/report.json; begin again"
+            )
+        say(f"{load.prefix} loaded")
+
+
+@app.command()
+def agree(run_id: Annotated[str, argument("RUN", "Name of the run that kept documents.")]) -> None:
+    """Load `sources/` again, and remove as many deleted documents as that run kept.
+
+    The variables DOCSTOKG_INGEST_MACHINE_ARN and DOCSTOKG_INGEST_URL name machine and bucket.
+    """
+    runs, objects = _machine()
     run = runs.find(run_id)
     if run is None:
         raise Misconfigured(f"there is no run {run_id!r}")
-    report = json.loads(wiring.object_store().get(f"runs/{run_id}/report.json"))
+    report = json.loads(objects.get(f"runs/{run_id}/report.json"))
     if not (kept_back := report.get("kept_back_count", 0)):
         raise Misconfigured(f"run {run_id!r} kept no document")
     again = f"{run_id.rpartition('-')[0] or run_id}-{int(time.time()):x}"

@@ -308,6 +308,12 @@ class Wiring:
 
         return WordPieces() if WordPieces.installed() else EstimatedPieces()
 
+    def model_settings(self) -> tuple[str, ...]:
+        """Return the settings that choose a load's models."""
+        chosen = self.settings
+        dense = (chosen.embed_provider, chosen.embed_model or "", str(chosen.embed_dimension))
+        return (*dense, chosen.sparse, chosen.names)
+
     @once
     def converter(self) -> ports.Converter:
         """Return the converter for all formats whose packages are installed."""

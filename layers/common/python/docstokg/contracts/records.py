@@ -127,9 +127,10 @@ class DocumentRecord(Contract):
     """A loaded document and its origin.
 
     `root`: keyed hash of the source folder; `path`: path in it; neither is shown to users. `named`:
-    the owner set the id. `sha256`: hash of the text. `converter`: name of the converter, or "" if
-    the text is the decoded file; then `text` is None. `original`: file content of a PDF. `note`:
-    parts not read or read differently.
+    the owner set the id. `version`: of the object that it was read from whole, or "". `sha256`:
+    hash of the text. `converter`: name of the converter, or "" if the text is the decoded file;
+    then `text` is None. `original`: file content of a PDF. `note`: parts not read or read
+    differently.
     """
 
     model_config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
@@ -146,6 +147,7 @@ class DocumentRecord(Contract):
     root: str = ""
     path: str = ""
     named: bool = False
+    version: str = ""
     note: str = ""
     text: str | None = None
     original: bytes | None = None

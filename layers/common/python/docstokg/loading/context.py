@@ -124,12 +124,14 @@ Rows = Sequence[tuple[int, RawRecord | Rejected]]
 class Readers:
     """The converter, and the piece counter that determines where texts are cut.
 
-    `several`: reads many documents in parallel and yields their rows in file order.
+    `several`: reads many documents in parallel and yields their rows in file order. `settings`: of
+    the models for which the texts are cut.
     """
 
     converter: ports.Converter
     pieces: ports.PieceCounter
     several: Callable[[Sequence[SourceFile]], Iterable[tuple[SourceFile, Rows]]] | None = None
+    settings: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

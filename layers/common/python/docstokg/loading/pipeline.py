@@ -193,6 +193,7 @@ def read_files(
     for file, withdrawn in registry.settle(staging, rejects):
         report.types[file.type].chunks -= withdrawn
         _count_rejects(context, file)
+    staging.clear_versions("path", (file.inner for file in registry.rejected.values()))
     rejects.notes += _superseded(staging, registry)
     if (chosen := choose_encoder(context)) is not context:
         context, dimension = chosen, chosen.dimension

@@ -16,6 +16,9 @@ class ReaderPorts(Protocol):
     def piece_counter(self) -> ports.PieceCounter:
         """Return the counter of the encoder's pieces."""
 
+    def model_settings(self) -> tuple[str, ...]:
+        """Return the settings that choose a load's models."""
+
 
 class LoadPorts(ReaderPorts, Protocol):
     """Provides the ports of a load; `None`: not installed."""
@@ -70,4 +73,8 @@ def stores_of(provider: LoadPorts, embed: bool = True) -> Stores:
 
 def readers_of(provider: ReaderPorts) -> Readers:
     """Return the readers of documents."""
-    return Readers(converter=provider.converter(), pieces=provider.piece_counter())
+    return Readers(
+        converter=provider.converter(),
+        pieces=provider.piece_counter(),
+        settings=provider.model_settings(),
+    )

@@ -34,7 +34,7 @@ from docstokg.errors import LoadError
 _LEFT_OUT = (
     "script, style, noscript, template, nav, aside:not([epub\\:type]), header, footer, form,"
     " button, select, option, iframe, object, embed, svg, canvas, math, head, link, meta, dialog,"
-    " [role=navigation]"
+    " [role=navigation], [role=doc-backlink]"
 )
 HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _BLOCKS = (
@@ -56,6 +56,7 @@ _MARKED = (
     "a[role=doc-noteref]", ":not(sup) > a[epub\\:type=noteref]",
     *(f":is(label, li, p, td, dd) > input[type={kind}]" for kind in ("checkbox", "radio")),
 )  # fmt: skip
+_NOTE_LINKS = "a[role=doc-noteref], a[epub\\:type=noteref]"
 # Elements whose formatting carries meaning.
 MARKED = ", ".join(_MARKED)
 _UNSEEN = re.compile(
@@ -108,7 +109,8 @@ class _Maker(TextMaker):
 
 
 def _hidden(body: LexborNode, left_out: Counter[str]) -> Iterator[LexborNode]:
-    for node in body.css(MARKED):
+    # An element that matches several selectors is returned several times.
+    for node in {node.mem_id: node for node in body.css(MARKED)}.values():
         tag = node.tag or ""
         if kind := STRUCK_OUT if tag in STRUCK else _invisible(node):
             left_out[kind] += is_visible(node.text(deep=True))
@@ -153,9 +155,11 @@ def _remove(body: LexborNode, nodes: Iterable[LexborNode]) -> None:
 def _marks(node: LexborNode, tag: str) -> str:
     if tag == "rt":
         return "()"
-    if tag not in ("sup", "sub", "a"):
+    if tag not in ("sup", "sub", "a") or (tag == "a" and node.css_first("sup") is not None):
         return ""
-    is_link = tag == "a" or node.css_matches('a[href^="#"]')
+    holder = node.parent
+    is_in_link = holder is not None and holder.css_matches(_NOTE_LINKS) and holder.tag == "a"
+    is_link = tag == "a" or is_in_link or node.css_matches('a[href^="#"]')
     if is_link and node.text(deep=True).strip().isalnum():
         return "[]"
     return f"{RAISED if tag == 'sup' else LOWERED}{LEVEL}" if tag != "a" else ""

@@ -25,6 +25,7 @@ _CODE = re.compile(r"[;{},\\]\s*\Z|^\s*[$#%>]")
 # A cell over several lines, and the column formats, of tbl.
 _TBL_BLOCK = re.compile(r"T\{\n(.*?)\n?T\}", re.DOTALL)
 _FORM = re.compile(r"[lrcnsaLRCNSAbBiIfw|^\s\d(),._-]+\.")
+_TAB = re.compile(r"\btab *\((.)\)")
 _PARAGRAPHS = frozenset(_NAMES.split())
 _FONT_NAMES = "B I BR RB BI IB IR RI SM SB R"
 _FONTS = frozenset(_FONT_NAMES.split())
@@ -70,7 +71,8 @@ class _Page:
         values = [(m[1] if m[1] is not None else m[2]) for m in _ARGUMENT.finditer(arguments)]
         values = [_plain(value) for value in values if not value.startswith('\\"')]
         if name in ("TH", "Dt") and values:
-            self.title = f"{values[0].lower()}({values[1]})" if len(values) > 1 else values[0]
+            section = "".join(values[1:2])
+            self.title = f"{values[0].lower()}({section})" if section else values[0]
         elif name in ("SH", "Sh", "SS", "Ss"):
             self.flush()
             self.maker.heading(" ".join(values), 1 if name in ("SH", "Sh") else 2)
@@ -138,6 +140,8 @@ def _rows(lines: list[str]) -> list[list[str]]:
     text = _TBL_BLOCK.sub(lambda block: one_line(block[1]), "\n".join(lines))
     lines = [line for line in text.split("\n") if line.strip(" _=")]
     form = next((at for at, line in enumerate(lines) if _FORM.fullmatch(line)), -1)
+    if option := _TAB.search("\n".join(lines[: max(form, 0)])):
+        lines = [line.replace(option[1], "\t") for line in lines]
     if form < 0 and (len(lines) < FEWEST_ROWS or any(map(_CODE.search, lines))):
         return []
     lines = lines[form + 1 :]

@@ -185,7 +185,7 @@ class _Body:
         if heading or name == "Title":
             self.title = self.title or (words if name == "Title" else "")
             self.maker.heading(printed if words else "", int(heading[1]) if heading else 1)
-        elif is_above_table and name.lower() == "caption":
+        elif is_above_table and name.lower().endswith("caption"):
             return words
         else:
             self.maker.add("text", words)

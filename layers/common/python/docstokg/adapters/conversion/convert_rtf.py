@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from itertools import groupby
 
 from striprtf.striprtf import destinations, rtf_to_text
 
@@ -16,6 +17,7 @@ from docstokg.adapters.conversion.marks import (
     TINY,
     UNKNOWN_BACKGROUND,
 )
+from docstokg.adapters.conversion.table_header import Cell
 from docstokg.contracts.outline import Outline
 from docstokg.errors import LoadError
 
@@ -34,6 +36,10 @@ _COUNTED = {"annotation": "comments not read", "header": "headers or footers not
             "moMath": "formulas not read", "formfield": "form fields not read"}  # fmt: skip
 # The printed number of a paragraph and the text of a footnote are read.
 _READ = {"pntext": "", "footnote": " ("}
+# Separates the cells of a row.
+CELL = "\x1f"
+_CELL_END = re.compile(r"\\cell(?![a-z]) ?")
+_PARAGRAPH = re.compile(r"\\par(?![a-z]) ?")
 _UNKNOWN = r"\u65533"
 
 
@@ -44,10 +50,25 @@ def convert(raw: bytes) -> tuple[Outline, ...]:
     maker = TextMaker()
     # Non-ASCII bytes are escapes in the encoding that the file declares.
     text = _CHARACTER.sub(_unit, raw.decode("latin-1"))
-    text = _visible(text, maker.left_out)
-    for line in rtf_to_text(text, errors="replace").split("\n"):
-        maker.add("text", one_line(line.removesuffix("|").replace("|", " | ")))
+    text = _visible(_with_cells(text), maker.left_out)
+    lines = rtf_to_text(text, errors="replace").split("\n")
+    for is_table, group in groupby(lines, lambda line: CELL in line):
+        texts = list(group)
+        if is_table:
+            rows = (line.rpartition(CELL)[0].split(CELL) for line in texts)
+            maker.table([Cell(one_line(cell)) for cell in row] for row in rows)
+        for line in () if is_table else texts:
+            maker.add("text", one_line(line))
     return (maker.outline(),)
+
+
+def _with_cells(text: str) -> str:
+    """Replace the ends of cells by `CELL`, and paragraph ends inside a table row by spaces."""
+    parts: list[str] = []
+    for part in text.split("\\trowd"):
+        row, end, following = part.partition("\\row") if parts else ("", "", part)
+        parts.append(_PARAGRAPH.sub(" ", row) + end + following)
+    return _CELL_END.sub(CELL, "\\trowd".join(parts))
 
 
 def _visible(text: str, left_out: Counter[str]) -> str:
@@ -67,7 +88,7 @@ def _visible(text: str, left_out: Counter[str]) -> str:
             state = stack.pop() if stack else {}
         elif word in _READ:
             parts.append(_READ[word])
-            state = {"end": ")" if word == "footnote" else ""}
+            state = {"end": ")", "note": "yes"} if word == "footnote" else {}
             continue
         elif word in destinations or token[0].startswith("\\*"):
             left_out[_COUNTED.get(word, "")] += 1
@@ -83,7 +104,7 @@ def _visible(text: str, left_out: Counter[str]) -> str:
             if state.get("shift", "") != shift:
                 parts.append(LEVEL * bool(shift) + state.get("shift", ""))
                 shift = state.get("shift", "")
-        parts.append(token[0])
+        parts.append(" " if word == "par" and "note" in state else token[0])
     return "".join(parts)
 
 
@@ -91,7 +112,7 @@ def _changed(state: dict[str, str], word: str, value: str, white: set[str]) -> d
     if word not in _CHANGES:
         return state
     if word == "plain":
-        return {key: setting for key, setting in state.items() if key in ("unread", "end")}
+        return {key: setting for key, setting in state.items() if key in ("unread", "end", "note")}
     kind = _LEFT_OUT.get(word, "")
     if word == "fs" and value.isdecimal() and int(value) < 4:
         kind = TINY

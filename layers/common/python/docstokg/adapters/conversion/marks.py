@@ -48,6 +48,7 @@ _ROMAN = ((1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "x
 _SCRIPTS = dict.fromkeys(("sSup", "msup", "mover", "limUpp"), "^") | dict.fromkeys(
     ("sSub", "msub", "munder", "limLow"), "_"
 )
+_SUMS = frozenset("∑∏∫∮⋃⋂")
 _SEPARATORS = {"mr": ", ", "mtr": ", ", "m": "; ", "mtable": "; ", "eqArr": "; ", "func": " "}
 
 
@@ -165,7 +166,8 @@ def linear(element: Element) -> str:
     if tag in _SCRIPTS:
         return f"{first}{_SCRIPTS[tag]}{grouped(second)}"
     if tag in ("sSubSup", "msubsup", "munderover"):
-        return f"{first}_{grouped(second)}^{grouped(third)}"
+        between = " " if first in _SUMS else ""
+        return f"{first}_{grouped(second)}^{grouped(third)}{between}"
     if tag == "nary":
         limits = [f"{s}{grouped(part)}" for s, part in zip("_^", parts, strict=False) if part]
         return f"{_character(element, 'chr', '∫')}{''.join(limits)} {third}"

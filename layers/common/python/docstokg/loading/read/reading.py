@@ -74,6 +74,7 @@ def stage(
                 if record.note:
                     rejects.notes.append(f"{file.doc_id if file.posted else name}: {record.note}")
             elif isinstance(record, RawChunk) and registry is not None:
+                registry.check_unread(record.doc_id)
                 registry.note(file, RawDocument(record.doc_id, named=True), staging)
             if isinstance(record, Rejected):
                 raise record
@@ -101,10 +102,13 @@ def _fitting(record: RawRecord, dimension: int | None) -> int | None:
 def _claim(
     document: RawDocument, file: SourceFile, staging: Staging, registry: SourceRegistry | None
 ) -> None:
-    if registry is not None and (reason := registry.refusal(file, document)):
-        raise Rejected(reason)
+    if registry is not None:
+        if reason := registry.refusal(file, document):
+            raise Rejected(reason)
+        registry.check_unread(document.doc_id)
     is_contested = registry is not None and registry.contests(file, document)
     if not staging.add_document(document.doc_id, document.digest, is_contested):
+        staging.clear_versions("doc_id", [document.doc_id])
         raise Rejected(
             f"doc_id {document.doc_id!r} is also used by another file of this load with"
             " different text; load one of them with --prefix NAME/"

@@ -7,12 +7,13 @@ import json
 import os
 import secrets
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
 from docstokg.contracts.records import DocumentRecord
 from docstokg.domain.visibility import may_see
+from docstokg.errors import LoadError
 from docstokg.loading.read.raw_input import RawDocument
 from docstokg.loading.read.rejects import RejectLog
 from docstokg.loading.read.sources import SourceFile
@@ -24,6 +25,8 @@ KEY = ("", "root-key")
 
 BATCH = 200
 BATCH_CHARACTERS = 50_000_000
+
+AGAIN = "run the load again: it then reads all objects"
 
 # Pseudo folder of posted documents.
 POSTED = Path("posted")
@@ -41,7 +44,8 @@ class SourceRegistry:
     """The documents of a namespace before a load, and the load's records.
 
     `rejected`: files with rejects by path; the documents of their last load are not removed.
-    `contested`: ids with files for `settle`.
+    `contested`: ids with files for `settle`. `unchanged`: documents that the load does not read, as
+    their objects are as they were.
     """
 
     def __init__(
@@ -56,6 +60,7 @@ class SourceRegistry:
         self.contested: list[tuple[str, SourceFile]] = []
         self._moved: dict[str, str] = {}
         self.rejected: dict[str, SourceFile] = {}
+        self.unchanged: dict[str, DocumentRecord] = {}
 
     @cached_property
     def stored(self) -> dict[str, DocumentRecord]:
@@ -117,11 +122,32 @@ class SourceRegistry:
             root=root,
             path=file.inner,
             named=document.named,
+            version=file.version if file.kind == "document" else "",
             note=document.note,
             text=document.text,
             original=document.original,
         )
         staging.add_origin(document.doc_id, record.model_dump_json())
+
+    def leave(self, folder: Path, versions: Mapping[str, str]) -> None:
+        """Leave the documents of unchanged objects in the store.
+
+        `versions`: by path in `folder`. Raises `LoadError` if the register has another version.
+        """
+        root = self.root(folder)
+        self.unchanged = {
+            doc_id: record
+            for doc_id, record in self.stored.items()
+            if record.root == root and versions.get(record.path) == record.version
+        }
+        if versions.keys() - {record.path for record in self.unchanged.values()}:
+            raise LoadError(f"the register is not as the bucket has it; {AGAIN}")
+
+    def check_unread(self, doc_id: str) -> None:
+        """Raise `LoadError` if the document is one of an unchanged object, which was not read."""
+        if doc_id in self.unchanged:
+            path = self.unchanged[doc_id].path
+            raise LoadError(f"{path!r} was not read, but has document {doc_id!r} too; {AGAIN}")
 
     def settle(self, staging: Staging, rejects: RejectLog) -> Iterator[tuple[SourceFile, int]]:
         """Reject the contested documents of folders that replace no moved folder.
@@ -199,6 +225,7 @@ class SourceRegistry:
             for doc_id, record in self.stored.items()
             if record.root in mine
             and doc_id not in loaded
+            and doc_id not in self.unchanged
             and (record.named or doc_id.startswith(prefix))
             and (record.root, record.path) not in unread
         )

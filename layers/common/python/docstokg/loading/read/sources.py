@@ -62,7 +62,7 @@ class SourceFile:
     """A file to load; `doc_id` is its path relative to the source folder `root`, or its name.
 
     `inner`: that path without a prefix. `posted`: its bytes if there is no file; then `path` only
-    determines its format.
+    determines its format. `version`: of the object in a bucket, "" if unknown.
     """
 
     path: Path
@@ -71,6 +71,7 @@ class SourceFile:
     root: Path
     inner: str = ""
     posted: Posted | None = None
+    version: str = ""
 
     @property
     def name(self) -> str:

@@ -153,8 +153,20 @@ class Staging:
         return count
 
     def add_origin(self, doc_id: str, record: str) -> None:
-        """Add the origin of a document once."""
-        self._db.execute("INSERT OR IGNORE INTO origin VALUES (?, ?)", (doc_id, record))
+        """Add the origin of a document once; one of several files has no version."""
+        self._db.execute(
+            "INSERT INTO origin VALUES (?, ?) ON CONFLICT DO UPDATE SET record = json_set(record,"
+            " '$.version', '') WHERE record ->> 'path' <> excluded.record ->> 'path'",
+            (doc_id, record),
+        )
+
+    def clear_versions(self, field: Literal["doc_id", "path"], values: Iterable[str]) -> None:
+        """Remove the version of origins with one of these values, so that they are read again."""
+        self._db.execute(
+            "UPDATE origin SET record = json_set(record, '$.version', '')"
+            " WHERE record ->> ? IN (SELECT value FROM json_each(?))",
+            (field, json.dumps(list(values))),
+        )
 
     def origins(self) -> Iterator[tuple[str, str]]:
         """Yield (doc_id, record as JSON), sorted."""

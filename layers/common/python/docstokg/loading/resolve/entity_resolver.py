@@ -68,13 +68,15 @@ class EntityResolver:
         return labels
 
     def _put(self, entities: Sequence[RawEntity], listed: bool = False) -> None:
-        context, missing = self.context, [e.name for e in entities if e.embedding is None]
+        context = self.context
+        stored = self._stored_vectors([e for e in entities if e.embedding is None])
+        missing = [e.name for e in entities if e.embedding is None and e.id not in stored]
         dense = context.dense if missing else None
         vectors = iter(dense.embed(missing, None) if dense is not None else ())
         records = []
         for entity in entities:
             fields = adapter(RawEntity).dump_python(entity, exclude={"embedding", "kind"})
-            vector = entity.embedding or next(vectors, None) or None
+            vector = entity.embedding or stored.get(entity.id) or next(vectors, None) or None
             record = EntityRecord(
                 **fields, namespace=context.namespace, listed=listed, vector=vector
             )
@@ -85,6 +87,20 @@ class EntityResolver:
                 [called(entity) for entity in records if entity.synonyms]
             )
         context.report.entities += len(records)
+
+    def _stored_vectors(self, entities: Sequence[RawEntity]) -> dict[str, bytes]:
+        """Return the vectors of the entities that the graph has under the same name."""
+        context, graph = self.context, self.context.stores.knowledge_graph
+        if context.dense is None or context.is_new or not entities:
+            return {}
+        identities = [entity.id for entity in entities]
+        vectors = graph.vectors(identities, context.scope, Deadline.after(READ_S))
+        stored = graph.names(list(vectors), context.scope, Deadline.after(READ_S))
+        return {
+            entity.id: vectors[entity.id]
+            for entity in entities
+            if entity.id in vectors and stored.get(entity.id, ("",))[0] == entity.name
+        }
 
 
 def called_id(entity: str) -> str:

@@ -1,11 +1,13 @@
 """Deletion of run objects."""
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from docstokg.contracts.ingest import IngestRun
 from docstokg.loading.run.lease import CLOSED
+from docstokg.loading.run.output_cache import ENCODINGS, forget_outputs
 from docstokg.loading.run.rows import every_object
+from docstokg.loading.run.unchanged import forget_versions
 from docstokg.ports import ObjectStore
 
 # Kinds of a run's own objects that contain texts.
@@ -39,9 +41,19 @@ def erase(
             remaining[job] = True
     for job in (job for job, has_uploads in remaining.items() if not has_uploads):
         objects.delete(f"posted/{run.namespace}/{job}.json")
+    forget_outputs(objects, run.namespace, rejected if run.posted else ())
     for kind in WORKING:
         for entry in every_object(objects, run.key(kind)):
             objects.delete(entry.key)
+
+
+def erase_outputs(namespace: str, sources: Sequence[str] | None, objects: ObjectStore) -> None:
+    """Delete the model output of these sources (None: all), and the copied register."""
+    if sources is None:
+        for entry in every_object(objects, f"{ENCODINGS}{namespace}/"):
+            objects.delete(entry.key)
+    forget_outputs(objects, namespace, sources or ())
+    forget_versions(namespace, objects)
 
 
 def _is_closed(job: str, objects: ObjectStore, uploaded: float) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 from docstokg.contracts.ingest import IngestRun
 from docstokg.loading.context import CHUNK_BATCH
 from docstokg.loading.read.raw_input import Encoding, RawChunk
+from docstokg.loading.run.output_cache import OutputCache
 from docstokg.loading.run.rows import ENDING, Shard, packed, unpacked
 from docstokg.ports import ObjectStore
 
@@ -26,15 +27,18 @@ def put_output(
 ) -> int:
     """Write the JSON values of `compute` for a shard's chunks; return the number of chunks.
 
-    `compute`: gets a batch of chunks, returns one JSON value per chunk, in order.
+    `compute`: returns one JSON value per chunk, in order; it gets those without an `OutputCache`
+    entry.
     """
     rows, count = Shard.fetched(run, objects, shard), 0
+    cache = OutputCache(run, objects, kind, models, rows.parts)
     lines = [json.dumps(models)]
     for batch in batched(rows.every(), CHUNK_BATCH):
-        chunks = [record for record in batch if isinstance(record, RawChunk)]
-        values = iter(compute(chunks))
-        lines += [json.dumps(next(values) if isinstance(r, RawChunk) else None) for r in batch]
+        chunks = [(part, record) for part, record in batch if isinstance(record, RawChunk)]
+        values = cache.outputs(chunks, compute)
+        lines += [json.dumps(next(values) if isinstance(r, RawChunk) else None) for _, r in batch]
         count += len(chunks)
+    cache.close()
     objects.put(run.key(kind, shard + ENDING), packed(lines))
     objects.put(run.key("models", f"{shard}-{kind}.json"), lines[0].encode())
     return count

@@ -6,13 +6,14 @@ import shutil
 import tempfile
 import zlib
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from docstokg.contracts.ingest import IngestRun
+from docstokg.contracts.records import DocumentRecord
 from docstokg.errors import Unavailable, WrongAnswer
 from docstokg.loading.context import (
     Context,
@@ -47,8 +48,10 @@ def put_resolved(
         "dimension": context.dimension,
         "generation": context.generation,
         "encodes": context.dense is not None,
+        "is_new": context.is_new,
         "sparse": context.report.sparse_model,
         "earlier": None if earlier is None else [doc for doc in documents if doc in earlier],
+        "removed_sources": sorted(_paths(context.registry.stored, linking.plan.removed)),
         "summary": {**summary, "chunks": staging.count("chunk")},
     }
     staging.add_plan("head", [head])
@@ -60,6 +63,10 @@ def put_resolved(
     with gzip.GzipFile("", "wb", 6, body, mtime=0) as packed, file.open("rb") as whole:
         shutil.copyfileobj(whole, packed, PIECE)
     objects.put(run.key("resolved", RESOLVED), body.getvalue())
+
+
+def _paths(stored: Mapping[str, DocumentRecord], doc_ids: Iterable[str]) -> set[str]:
+    return {stored[doc_id].path if doc_id in stored else doc_id for doc_id in doc_ids}
 
 
 class ResolverCache:
@@ -136,4 +143,5 @@ class ResolvedRun:
             sparse=None,
             earlier=None if head["earlier"] is None else frozenset(head["earlier"]),
             generation=head["generation"],
+            is_new=head["is_new"],
         )

@@ -25,7 +25,8 @@ ENDING = ".jsonl.gz"
 class Part:
     """Rows of an object in one shard; `number` counts the parts of a large object.
 
-    `last`: the object ends here. `unread`: why it was not read at all.
+    `last`: the object ends here. `unread`: why it was not read at all. `version`: see
+    `unchanged.py`; `is_known`: the register has it, so it was not read.
     """
 
     inner: str
@@ -34,6 +35,8 @@ class Part:
     rows: int
     last: bool
     unread: str = ""
+    version: str = ""
+    is_known: bool = False
 
 
 def shard_name(items: Sequence[IngestObject]) -> str:
@@ -52,7 +55,7 @@ class ShardWriter:
         self._size = 0
         self.shards: list[str] = []
 
-    def add(self, inner: str, etag: str, rows: Iterable[Row]) -> int:
+    def add(self, inner: str, etag: str, version: str, rows: Iterable[Row]) -> int:
         """Collect an object's rows and write full shards; return the number of its chunks."""
         number = begin = chunks = 0
         begin = len(self._lines)
@@ -63,15 +66,21 @@ class ShardWriter:
             self._lines.append(text)
             self._size += len(text)
             if self._size >= SHARD_BYTES:
-                self._parts.append(Part(inner, etag, number, len(self._lines) - begin, False))
+                count = len(self._lines) - begin
+                self._parts.append(Part(inner, etag, number, count, False, version=version))
                 self.flush()
                 number, begin = number + 1, 0
-        self._parts.append(Part(inner, etag, number, len(self._lines) - begin, True))
+        count = len(self._lines) - begin
+        self._parts.append(Part(inner, etag, number, count, True, version=version))
         return chunks
 
     def refuse(self, inner: str, etag: str, reason: str) -> None:
         """Record an unread object with the reason."""
         self._parts.append(Part(inner, etag, 0, 0, True, reason))
+
+    def note_known(self, inner: str, etag: str, version: str) -> None:
+        """Record an object that the register has in this version."""
+        self._parts.append(Part(inner, etag, 0, 0, True, version=version, is_known=True))
 
     def flush(self) -> None:
         """Write the collected rows as a shard."""
@@ -103,10 +112,11 @@ class Shard:
         for at in range(begin, begin + self.parts[position].rows):
             yield *row_of(self._lines[at]), json.loads(self.output[at])
 
-    def every(self) -> Iterator[RawRecord | Rejected]:
-        """Yield every record."""
-        for line in self._lines[1:]:
-            yield row_of(line)[1]
+    def every(self) -> Iterator[tuple[Part, RawRecord | Rejected]]:
+        """Yield every record with its part."""
+        for position, part in enumerate(self.parts):
+            for _, record, _ in self.rows(position):
+                yield part, record
 
 
 def row_of(line: str) -> Row:

@@ -40,50 +40,54 @@ class PartRef(NamedTuple):
     position: int
 
 
-# A part of an object: see `Part`.
-type _PartRead = tuple[int, PartRef, bool, str]
+type _Parts = list[tuple[Part, PartRef]]
 
 
 class Entry(NamedTuple):
-    """A listed object: the places of its rows, or why it was not read."""
+    """A listed object: the places of its rows, or why it was not read; `is_known`: see `Part`."""
 
     inner: str
     parts: tuple[PartRef, ...]
     unread: str
+    version: str = ""
+    is_known: bool = False
 
 
 class ShardManifest:
     """Listed objects by path, with etag and the parts read."""
 
     def __init__(self, listed: Iterable[tuple[str, str]]) -> None:
-        self._objects: dict[str, tuple[str, list[_PartRead]]] = {
-            i: (etag, []) for i, etag in listed
-        }
+        self._objects: dict[str, tuple[str, _Parts]] = {i: (etag, []) for i, etag in listed}
 
     def add(self, shard: str, parts: Iterable[Part]) -> None:
         """Add a shard's parts, except those of changed or unlisted objects."""
         for position, part in enumerate(parts):
             etag, parts_read = self._objects.get(part.inner, ("", []))
             if etag == part.etag:
-                parts_read.append((part.number, PartRef(shard, position), part.last, part.unread))
+                parts_read.append((part, PartRef(shard, position)))
 
     def entries(self) -> Iterator[Entry]:
         """Yield every listed object, by path; of equal rows in two shards, the first."""
         for inner, (_, parts_read) in sorted(self._objects.items()):
-            yield _entry(inner, sorted(parts_read))
+            yield _entry(inner, sorted(parts_read, key=lambda row: (row[0].number, row[1])))
 
 
-def _entry(inner: str, parts_read: list[_PartRead]) -> Entry:
+def _entry(inner: str, parts_read: _Parts) -> Entry:
     parts: dict[int, PartRef] = {}
-    complete, unread = False, ""
-    for number, place, last, reason in parts_read:
-        if reason:
-            unread = reason
-            continue
-        parts.setdefault(number, place)
-        complete = complete or last
+    complete, unread, version, is_known = False, "", "", False
+    for part, place in parts_read:
+        version = part.version
+        if part.unread:
+            unread = part.unread
+        elif part.is_known:
+            is_known = True
+        else:
+            parts.setdefault(part.number, place)
+            complete = complete or part.last
     if complete and len(parts) == max(parts) + 1:
-        return Entry(inner, tuple(parts[number] for number in sorted(parts)), "")
+        return Entry(inner, tuple(parts[number] for number in sorted(parts)), "", version)
+    if is_known and not (parts or unread):
+        return Entry(inner, (), "", version, True)
     return Entry(inner, (), unread or NOT_READ)
 
 
@@ -148,13 +152,23 @@ class RunRows:
             parts = Shard.fetched(self.run, self.objects, shard).parts
         return [replace(part, rows=0, unread=reason) for part in parts], None
 
+    def paths(self) -> Iterator[str]:
+        """Yield the path of every listed object."""
+        return (entry.inner for entry in self._manifest.entries())
+
+    def unchanged(self) -> dict[str, str]:
+        """Return the versions of the objects that were not read, by path."""
+        return {e.inner: e.version for e in self._manifest.entries() if e.is_known}
+
     def files(self) -> Iterator[tuple[SourceFile, Iterable[Row]]]:
         """Yield every listed object with its rows, or with the reject of an unread one."""
-        for inner, parts, unread in self._manifest.entries():
+        for inner, parts, unread, version, is_known in self._manifest.entries():
             self.count += 1
             path = Path(inner)
+            if is_known:
+                continue
             if not unread:
-                yield self.sources.file(inner), self._rows(parts)
+                yield replace(self.sources.file(inner), version=version), self._rows(parts)
             elif not self.run.posted and skipped(PurePath(path.name)):
                 self.rejects.skip(path, unread)
             else:

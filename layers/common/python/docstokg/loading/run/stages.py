@@ -5,6 +5,7 @@ See docs/decisions/cloud-ingestion.md.
 
 import json
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -17,11 +18,12 @@ from docstokg.contracts.ingest import IngestCursor, IngestObject, IngestRun, Ing
 from docstokg.domain.text.sentences import sentence_spans
 from docstokg.errors import LoadError, Permanent, Unavailable
 from docstokg.loading.context import LoadOptions, LoadReport, Readers, Stores
-from docstokg.loading.names.candidates import found_names
-from docstokg.loading.pipeline import begin, read_files, removals
+from docstokg.loading.names.candidates import RULE, found_names
+from docstokg.loading.pipeline import begin, info_before, read_files, removals
 from docstokg.loading.read.raw_input import RawChunk
 from docstokg.loading.read.reading import rows_of
 from docstokg.loading.read.rejects import RejectLog
+from docstokg.loading.read.source_registry import AGAIN
 from docstokg.loading.read.staging import Place, Staging
 from docstokg.loading.resolve.load_plan import Linking
 from docstokg.loading.resolve.planning import plan_load
@@ -34,11 +36,18 @@ from docstokg.loading.run.model_output import (
     put_output,
     shard_with,
 )
+from docstokg.loading.run.output_cache import forget_outputs, sweep_outputs
 from docstokg.loading.run.resolved import RESOLVED, ResolvedRun, ResolverCache, put_resolved
 from docstokg.loading.run.rows import ShardWriter, every_object, shard_name, shard_names, shard_of
 from docstokg.loading.run.run_rows import NAMES, RunRows
 from docstokg.loading.run.sources import RunSources
 from docstokg.loading.run.task_time import TaskTime
+from docstokg.loading.run.unchanged import (
+    forget_versions,
+    known_versions,
+    put_versions,
+    version_of,
+)
 from docstokg.loading.write.chunk_writing import encodings, write_chunks
 from docstokg.loading.write.closing import close_load
 from docstokg.ports import Embedder, NameFinder, ObjectStore, SparseEncoder
@@ -70,16 +79,21 @@ def read(task: IngestTask, objects: ObjectStore, readers: Readers) -> Answer:
         for entry in every_object(objects, sources.prefix)
     ]
     writer = ShardWriter(run, objects, shard_name(items))
+    versions = known_versions(run, objects)
     chunks = rejected = 0
     for item in items:
         inner = sources.inner(item.key)
         if not sources.counts(inner):
             continue
+        version = version_of(item, readers)
+        if versions.get(inner) == version:
+            writer.note_known(inner, item.etag, version)
+            continue
         try:
             if task.crashed is not None:
                 error = task.crashed.get("Error", "a crash")
                 raise LoadError(f"reading failed with {error}")
-            chunks += _read_object(sources, item, objects, readers, writer)
+            chunks += _read_object(sources, item, version, objects, readers, writer)
         except KeyError:  # deleted since it was listed, like its document
             continue
         except LoadError as refused:
@@ -92,6 +106,7 @@ def read(task: IngestTask, objects: ObjectStore, readers: Readers) -> Answer:
 def _read_object(
     sources: RunSources,
     item: IngestObject,
+    version: str,
     objects: ObjectStore,
     readers: Readers,
     writer: ShardWriter,
@@ -104,7 +119,7 @@ def _read_object(
     raw = objects.get(item.key)
     file = sources.file(inner, raw)
     if file.posted is not None:
-        return writer.add(inner, item.etag, list(rows_of(file, readers)))
+        return writer.add(inner, item.etag, "", list(rows_of(file, readers)))
     with tempfile.TemporaryDirectory(prefix="docstokg-read-") as folder:
         path = Path(folder, Path(inner).name)
         try:
@@ -112,7 +127,8 @@ def _read_object(
         except OSError as refused:
             raise LoadError(f"invalid file name: {refused.strerror}") from refused
         rows = rows_of(replace(file, path=path), readers)
-        return writer.add(inner, item.etag, list(rows) if file.kind == "document" else rows)
+        whole = file.kind == "document"
+        return writer.add(inner, item.etag, version, list(rows) if whole else rows)
 
 
 def encode(
@@ -177,6 +193,8 @@ def resolve(
         closing(Staging(Path(folder, "staging.sqlite"))) as staging,
     ):
         with RejectLog(Path(folder, "rejects.jsonl"), examples=MAX_NAMED) as rejects:
+            # Only what a load leaves at its end is known to the next one.
+            forget_versions(run.namespace, objects)
             rows = RunRows(run, objects, staging, rejects, time or TaskTime())
             linking, summary = _resolve(rows, stores)
             put_resolved(run, objects, linking, Path(folder, "staging.sqlite"), summary)
@@ -201,7 +219,14 @@ def _resolve(rows: RunRows, stores: Stores) -> tuple[Linking, dict[str, Any]]:
     if rows.models is not None:
         report.sparse_model = rows.models["sparse"]
     context.registry.write_key()
+    if unchanged := rows.unchanged():
+        _check_outputs(rows, stores)
+        context.registry.leave(rows.sources.root, unchanged)
     context = read_files(context, rows.files(), None)
+    if not run.posted:
+        stored = context.registry.stored.values()
+        sources = {*rows.paths(), *(record.path for record in stored)}
+        sweep_outputs(rows.objects, run.namespace, sources, time.time())
     folders = [rows.sources.root]
     if run.sync and rows.sources.prefix != run.sources:
         report.warnings.append(
@@ -217,7 +242,8 @@ def _resolve(rows: RunRows, stores: Stores) -> tuple[Linking, dict[str, Any]]:
         file = rejected.get(rejection.file)
         reasons.setdefault(file.inner if file else rejection.file, rejection.reason)
     summary = {
-        "loaded": rows.count - len(rejected) if run.posted else documents,
+        "loaded": rows.count - len(rejected) if run.posted else documents + len(unchanged),
+        "unchanged": len(unchanged),
         "removed": len(removed),
         "kept_back": report.kept_back[:MAX_NAMED],
         "kept_back_count": len(report.kept_back),
@@ -227,6 +253,18 @@ def _resolve(rows: RunRows, stores: Stores) -> tuple[Linking, dict[str, Any]]:
         "notes": rows.rejects.notes[:MAX_NAMED],
     }
     return linking, summary
+
+
+def _check_outputs(rows: RunRows, stores: Stores) -> None:
+    before, namespace, models = info_before(stores.search_index), rows.run.namespace, rows.models
+    recogniser = stores.graph_writer.recogniser(namespace)
+    stored = (before.space_of(namespace)[0], before.sparse_model, recogniser)
+    dense = models["dense"] or stored[0] if models else stored[0]
+    current = (dense, models["sparse"], models["names"] or RULE) if models else stored
+    if current != stored:
+        raise LoadError(f"the models are {current}, but the stored ones {stored}; {AGAIN}")
+    if before.open_run(namespace) not in ("", rows.run.run_id):
+        raise LoadError(f"another load of this namespace did not end; {AGAIN}")
 
 
 def write(
@@ -319,6 +357,8 @@ def close(
                 "relations": linking.context.report.relations,
                 "relinked": linking.context.report.relinked,
             }
+            forget_outputs(objects, run.namespace, resolved.head["removed_sources"])
+            put_versions(run, objects, linking)
         objects.put(f"runs/{run.run_id}/{CLOSED}", _json(report))
         _clear(run, objects)
         give_back(run, objects)

@@ -1,6 +1,6 @@
 """Writing of relations and triples."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import batched, islice
 from typing import Any
 
@@ -19,6 +19,9 @@ from docstokg.loading.resolve.load_plan import Linking
 # The uuid of a stating chunk, and the chunk.
 Place = tuple[str, RawChunk | StoredChunk]
 
+# Stored chunks by uuid.
+Stored = Mapping[str, StoredChunk]
+
 # Stored documents that this load removes: they are no longer evidence.
 Removed = frozenset[str]
 
@@ -29,12 +32,14 @@ def resolve_edges(context: Context, names: Names, removed: Removed) -> None:
     Statements with evidence that is not loaded, or `removed`, become rejects.
     """
     with context.progress.stage("relations", context.staging.count("statement")) as advance:
-        for file, line, edge in _edge_rows(context):
-            try:
-                _resolve(context, names, edge, removed)
-            except Rejected as rejected:
-                context.rejects.add(file, line, str(rejected))
-            advance(1)
+        for batch in batched(_edge_rows(context), ROW_BATCH):
+            stored = _stored_evidence(context, [edge for _, _, edge in batch])
+            for file, line, edge in batch:
+                try:
+                    _resolve(context, names, edge, removed, stored)
+                except Rejected as rejected:
+                    context.rejects.add(file, line, str(rejected))
+            advance(len(batch))
 
 
 def write_edges(linking: Linking, after: str) -> Iterator[str]:
@@ -118,11 +123,28 @@ def _edge_rows(context: Context) -> Iterator[tuple[str, int, RawRelation]]:
             yield f"chunk {chunk.id}", number, triple
 
 
-def _resolve(context: Context, names: Names, edge: RawRelation, removed: Removed) -> None:
+def _stored_evidence(context: Context, edges: Sequence[RawRelation]) -> Stored:
+    staging, namespace = context.staging, context.namespace
+    chunk_ids = {edge.evidence for edge in edges if edge.evidence is not None}
+    documents = {edge.doc_id for edge in edges if edge.evidence is None and edge.doc_id}
+    uuids = {chunk_uuid(namespace, name) for name in chunk_ids if staging.chunk(name) is None}
+    for doc_id in documents:
+        if next(staging.document_chunks(doc_id), None) is None:
+            uuids.update(context.stores.index_writer.doc_uuids(namespace, doc_id))
+    stored: dict[str, StoredChunk] = {}
+    for batch in batched(sorted(uuids), ROW_BATCH):
+        until = Deadline.after(READ_S)
+        stored |= context.stores.search_index.get(batch, context.scope, until).chunks
+    return stored
+
+
+def _resolve(
+    context: Context, names: Names, edge: RawRelation, removed: Removed, stored: Stored
+) -> None:
     payload: dict[str, Any] = {"properties": edge.properties, "weight": edge.weight}
     evidence = None
     if edge.evidence is not None or edge.doc_id is not None:
-        evidence, chunk = _stating_place(context, edge, removed)
+        evidence, chunk = _stating_place(context, edge, removed, stored)
         start, end = edge.start, edge.end
         if edge.from_text and end is None:
             start, end = stating_sentence(chunk.text, edge.source, edge.target) or (None, None)
@@ -141,35 +163,30 @@ def _resolve(context: Context, names: Names, edge: RawRelation, removed: Removed
     context.staging.add_edge((source, edge.type, target, evidence), payload, fact)
 
 
-def _stating_place(context: Context, edge: RawRelation, removed: Removed) -> Place:
+def _stating_place(context: Context, edge: RawRelation, removed: Removed, stored: Stored) -> Place:
     if edge.evidence is not None:
-        return _place(context, edge.evidence, removed)
+        return _place(context, edge.evidence, removed, stored)
     doc_id = edge.doc_id or ""
     parts = context.staging.document_chunks(doc_id)
     candidates = [(chunk.id, chunk.text) for part in parts for chunk in part]
     if not candidates and doc_id not in removed:
-        uuids = context.stores.index_writer.doc_uuids(context.namespace, doc_id)
-        stored = context.stores.search_index.get(
-            uuids, context.scope, Deadline.after(READ_S)
-        ).chunks
-        candidates = sorted((chunk.chunk_id, chunk.text) for chunk in stored.values())
+        chunks = (chunk for chunk in stored.values() if chunk.doc_id == doc_id)
+        candidates = sorted((chunk.chunk_id, chunk.text) for chunk in chunks)
     if not candidates:
         raise Rejected(f"document {doc_id!r} has no loaded chunk")
     ends = [part.casefold() for part in (edge.source, edge.target)]
     chunk_id, _ = max(
         candidates, key=lambda candidate: sum(end in candidate[1].casefold() for end in ends)
     )
-    return _place(context, chunk_id, removed)
+    return _place(context, chunk_id, removed, stored)
 
 
-def _place(context: Context, chunk_id: str, removed: Removed) -> Place:
+def _place(context: Context, chunk_id: str, removed: Removed, stored: Stored) -> Place:
     uuid = chunk_uuid(context.namespace, chunk_id)
     staged = context.staging.chunk(chunk_id)
     if staged is not None:
         return uuid, staged
-    stored = context.stores.search_index.get(
-        [uuid], context.scope, Deadline.after(READ_S)
-    ).chunks.get(uuid)
-    if stored is None or stored.doc_id in removed:
+    chunk = stored.get(uuid)
+    if chunk is None or chunk.doc_id in removed:
         raise Rejected(f"evidence: chunk {chunk_id!r} is not loaded")
-    return uuid, stored
+    return uuid, chunk

@@ -1,0 +1,72 @@
+"""A namespace whose stores are lost is loaded again from its bucket alone."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from docstokg.loading.run.restoring import restore_runs
+from docstokg.settings import Settings
+from tests.embedded_store import settings_at
+from tests.run_stages import run_stages
+from tests.unit.test_stages import NS, converter
+from tests.unit.test_unchanged_objects import OBJECTS, Cloud, Counts, cloud
+
+__all__ = ["cloud", "converter"]
+
+
+class Lost(Cloud):
+    """Empty stores beside the bucket of another place."""
+
+    def __init__(self, folder: Path, settings: Settings) -> None:
+        folder.mkdir()
+        super().__init__(folder, settings)
+        self.counts = Counts()
+
+    def rebuild(self) -> None:
+        for run in restore_runs(NS, "rebuild-1", self.objects):
+            run_stages(
+                self.stages(run.run_id, prefix=run.prefix, replace=run.replace), self.objects
+            )
+
+
+@pytest.fixture
+def lost(cloud: Cloud, tmp_path: Path) -> Lost:
+    store = tmp_path / "lost" / "store.sqlite"
+    return Lost(tmp_path / "lost", settings_at(store, ingest_url=cloud.settings.ingest_url))
+
+
+def post(cloud: Cloud, run_id: str, texts: dict[str, str], replace: bool = False) -> None:
+    fields = {"text": True, "acl": ["staff"], "metadata": {"year": 2026}}
+    statement = {"documents": {doc_id: {**fields, "title": doc_id} for doc_id in texts}}
+    for doc_id, text in texts.items():
+        cloud.objects.put(f"inbox/{NS}/{run_id}/{doc_id}", text.encode())
+    cloud.objects.put(f"posted/{NS}/{run_id}.json", json.dumps(statement).encode())
+    cloud.run(run_id, prefix=f"inbox/{NS}/{run_id}/", sync=False, replace=replace)
+
+
+def test_rebuilt_namespace_has_the_same_content(cloud: Cloud, lost: Lost) -> None:
+    post(cloud, "post1", {"memo.md": "The pump of Trier stopped.\n", "gone.md": "Zanzibar left.\n"})
+    post(cloud, "post2", {"memo.md": "The pump of Trier runs again.\n"}, replace=True)
+    post(cloud, "post3", {"part3/report007.md": "Essen replaced the report.\n"}, replace=True)
+    cloud.run("erase", prefix=f"inbox/{NS}/erase/", sync=False, remove=["gone.md"])
+    cloud.objects.delete(f"sources/{NS}/part1/report005.md")
+    cloud.run("after")
+    lost.rebuild()
+    assert lost.digest() == cloud.digest()
+    stored = [record.doc_id for record in lost.wiring().register().documents(NS)]
+    assert "gone.md" not in stored
+    assert "part1/report005.md" not in stored
+    assert len(stored) >= OBJECTS
+    assert lost.counts.totals() == (0, 0, 0)
+
+
+def test_interrupted_rebuild_is_begun_again(cloud: Cloud, lost: Lost) -> None:
+    post(cloud, "post1", {"memo.md": "The pump of Trier stopped.\n"})
+    runs = restore_runs(NS, "rebuild-0", lost.objects)
+    run = next(runs)
+    run_stages(lost.stages(run.run_id, prefix=run.prefix, replace=True), lost.objects)
+    run = next(runs)
+    lost.stages(run.run_id, prefix=run.prefix).call("read")
+    lost.rebuild()
+    assert lost.digest() == cloud.digest()
