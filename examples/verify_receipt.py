@@ -128,7 +128,7 @@ def main() -> int:
     for fault in failed:
         print(f"not proven: {fault}")
     if not failed:
-        print(f"proven: {len(response['citations'])} citations")
+        print(f"proven: {len(response['citations'])} citations; `diagnostics` is not signed")
     return 1 if failed else 0
 
 

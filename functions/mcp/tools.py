@@ -10,7 +10,7 @@ from docstokg.contracts import Json
 from docstokg.contracts.check import CheckRequest
 from docstokg.contracts.documents import DocumentsQuery, NamespacesQuery, PassageRequest
 from docstokg.contracts.envelope import Caller, Envelope, Reply
-from docstokg.contracts.request import RAGRequest, SearchRequest
+from docstokg.contracts.request import RAGRequest, SearchRequest, padded
 from docstokg.contracts.routes import RouteName
 from docstokg.contracts.tools import (
     DEFAULT_RESPONSE_TOKENS,
@@ -250,6 +250,8 @@ def call_tool(
     chosen = {name: arguments[name] for name in names if name in arguments}
     body = {name: value for name, value in arguments.items() if name not in names}
     body = lenient(body, tool.request)
+    if isinstance(body.get("query"), str):
+        body = {**body, "query": padded(body["query"])}
     if tool.route == "answer":
         body = with_answer(body, service.model)
     max_bytes = _max_bytes(chosen.get("max_response_tokens", DEFAULT_RESPONSE_TOKENS))

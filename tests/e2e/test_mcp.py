@@ -345,7 +345,7 @@ async def test_a_result_has_the_requested_size(url, limit) -> None:
 
 async def test_problems_are_tool_errors(url) -> None:
     async with Client(url) as client:
-        problem = await bad(client, "search_documentation", query="x", top_k=0, nonsense=1)
+        problem = await bad(client, "search_documentation", query="", top_k=0, nonsense=1)
         assert problem["status"] == 400
         assert {error["path"] for error in problem["errors"]} == {
             "$.query",
@@ -353,7 +353,7 @@ async def test_problems_are_tool_errors(url) -> None:
             "$.nonsense",
         }
         problem = await bad(
-            client, "search_documentation", query="x", max_response_tokens=1, numbers=3
+            client, "search_documentation", query="", max_response_tokens=1, numbers=3
         )
         assert {error["path"] for error in problem["errors"]} == {
             "$.query",
@@ -459,5 +459,6 @@ async def test_the_same_over_a_pipe(small_store, cache_dir, tmp_path, mode) -> N
         assert "seizure" in {citation["chunk_id"] for citation in whole["citations"]}
         uuids = [citation["uuid"] for citation in whole["citations"]]
         assert [citation["uuid"] for citation in first["citations"]] == uuids[: -first["more"]]
+        assert (await good(client, "search_documentation", query="C#"))["citations"]
         problem = await bad(client, "check_grounding", text="", namespace="UPPER")
         assert {error["path"] for error in problem["errors"]} == {"$.text", "$.namespace"}

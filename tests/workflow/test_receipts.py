@@ -209,6 +209,7 @@ def test_a_manipulation_is_found(
     assert len(elsewhere(keys, *files)) == len(files)
     code, out, _ = cli("verify", saved, "--offline", "--key", keys, store=None)
     assert code == 0, out
+    assert "covers the whole response but `diagnostics`" in " ".join(out.split())
     assert elsewhere(keys, saved) == [0]
 
 

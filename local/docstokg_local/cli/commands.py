@@ -458,7 +458,7 @@ def verify(
     Every source is read again, and spans, hashes and markers are compared. With --offline, no
     source is read: the receipt's signature and texts prove the response.
     """
-    from docstokg_local.cli.receipts import verify_offline
+    from docstokg_local.cli.receipts import COVERED, verify_offline
     from docstokg_local.cli.verify import show_findings, verify_response
 
     if (source and offline) or (key and not offline):
@@ -471,6 +471,8 @@ def verify(
     else:
         findings, proven = verify_response(body, source, lambda: wiring_of(index, graph))
     show_findings(findings, proven)
+    if offline:
+        say(COVERED)
     raise typer.Exit(NOT_GOOD if findings else DONE)
 
 

@@ -19,6 +19,10 @@ for `docstokg serve` and `docstokg ask --receipt FILE`. Give the key set above t
 the server also publishes it, at /.well-known/docstokg-keys.json. To replace a key, make a new file
 and append the old public key: openssl pkey -in OLD -pubout >> NEW"""
 NO_RECEIPT = "the response has no receipt: use `ask --receipt FILE`, or `receipt: true` over HTTP"
+COVERED = (
+    "The signature covers the whole response but `diagnostics` (degraded reasons, providers, "
+    "channels, times), which prove nothing."
+)
 NO_KEY = (
     "--offline needs --key PUB: the key set of the server that signed, saved from "
     "/.well-known/docstokg-keys.json, or its public key as PEM"
