@@ -40,11 +40,11 @@ class Took(NamedTuple):
 
 def passages(words: int, count: int) -> list[str]:
     """Cut the standard library's docstrings into passages of a number of words."""
-    found = []
-    said = _words()
-    while len(found) < count:
-        found.append(" ".join(word for word, _ in zip(said, range(words), strict=False)))
-    return found
+    passages = []
+    stream = _words()
+    while len(passages) < count:
+        passages.append(" ".join(word for word, _ in zip(stream, range(words), strict=False)))
+    return passages
 
 
 def _words() -> Iterator[str]:
@@ -86,12 +86,12 @@ def load(tree: Path, rows: list[dict[str, str]], options: list[str]) -> Took:
             stderr=subprocess.PIPE,
         )
         assert process.stderr is not None
-        said = process.stderr.read()
+        errors = process.stderr.read()
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         process.stderr.close()
         if process.returncode:
-            raise SystemExit(f"{' '.join(command)}: {said.decode()}")
+            raise SystemExit(f"{' '.join(command)}: {errors.decode()}")
         return Took(time.monotonic() - begun, usage.ru_utime + usage.ru_stime)
 
 
@@ -132,8 +132,8 @@ def compare(base: str, count: int, rounds: int) -> list[str]:
             for name, (tree, options) in trees.items():
                 start, whole = load(tree, rows[:1], options), load(tree, rows, options)
                 took = Took(whole.wall - start.wall, whole.cpu - start.cpu)
-                known = best.get(name, took)
-                best[name] = Took(min(known.wall, took.wall), min(known.cpu, took.cpu))
+                best_so_far = best.get(name, took)
+                best[name] = Took(min(best_so_far.wall, took.wall), min(best_so_far.cpu, took.cpu))
         best["both encoders alone"] = bare(texts)
         first = best[f"at {base}"].cpu
         for name, took in best.items():
@@ -155,7 +155,7 @@ def main() -> None:
     chosen = parser.parse_args()
     lines = compare(chosen.base, chosen.chunks, chosen.rounds)
     load_now = os.getloadavg()[0]
-    said = [
+    page_lines = [
         "# Load rate",
         "",
         f"`make bench-load-rate BASE={chosen.base}`: {chosen.chunks} passages, best of"
@@ -165,7 +165,7 @@ def main() -> None:
         *lines,
     ]
     if chosen.report is not None:
-        chosen.report.write_text("\n".join(said) + "\n", "utf-8")
+        chosen.report.write_text("\n".join(page_lines) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

@@ -59,8 +59,8 @@ def passages(count: int, edited: bool) -> Iterator[Row]:
     """Yield passages; a name occurs in one, in five or in hundreds of them."""
     for number in range(count):
         document = number // EACH
-        own = number + 1_000_000 if edited and document == EDITED else number
-        text = PATTERNS[number % 3].format(name(own), name(document * 7), name(number % 199))
+        version = number + 1_000_000 if edited and document == EDITED else number
+        text = PATTERNS[number % 3].format(name(version), name(document * 7), name(number % 199))
         yield {
             "id": f"c{number}",
             "doc_id": f"d{document}",
@@ -171,7 +171,7 @@ def _processor_s() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def written(folder: Path, label: str, rows: Iterator[Row]) -> Path:
+def write_rows(folder: Path, label: str, rows: Iterator[Row]) -> Path:
     """Write passages as JSON lines."""
     path = folder / f"passages_{label}.jsonl"
     with path.open("w") as file:
@@ -183,10 +183,10 @@ def written(folder: Path, label: str, rows: Iterator[Row]) -> Path:
 def measured(chosen: argparse.Namespace, folder: Path) -> dict[str, object]:
     """Load, change, kill and compare; return the figures."""
     count, neo4j, chance = chosen.chunks, chosen.graph == "neo4j", random.Random(chosen.seed)
-    every = written(folder, "all", passages(count, edited=False))
-    final = written(folder, "final", passages(count, edited=True))
+    every = write_rows(folder, "all", passages(count, edited=False))
+    final = write_rows(folder, "final", passages(count, edited=True))
     edited = (row for row in passages(count, edited=True) if row["doc_id"] == f"d{EDITED}")
-    change = written(folder, "change", edited)
+    change = write_rows(folder, "change", edited)
     row: dict[str, object] = {"chunks": count, "graph": chosen.graph}
     if chosen.base:
         with Store(folder / "base", checked_out(chosen.base), neo4j).served() as base:

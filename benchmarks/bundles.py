@@ -121,25 +121,25 @@ class Amazon:
         """Run StartSyncExecution with the state machine file and the processes."""
         assert self.deployment is not None
         execution = self.deployment.machine.execute(json.loads(body["input"]))
-        said: dict[str, Any] = {"executionArn": "x", "status": execution.status}
-        return said | {"output": json.dumps(execution.output)}
+        outcome: dict[str, Any] = {"executionArn": "x", "status": execution.status}
+        return outcome | {"output": json.dumps(execution.output)}
 
     def _requests(self) -> type[BaseHTTPRequestHandler]:
         amazon = self
 
         class Requests(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                made = jwt.algorithms.ECAlgorithm.to_jwk(amazon._key.public_key(), as_dict=True)
-                self._send({"keys": [made | {"kid": "1", "use": "sig", "alg": "ES256"}]})
+                key = jwt.algorithms.ECAlgorithm.to_jwk(amazon._key.public_key(), as_dict=True)
+                self._send({"keys": [key | {"kid": "1", "use": "sig", "alg": "ES256"}]})
 
             def do_POST(self) -> None:
-                asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 if "X-Amz-Target" in self.headers:
-                    self._send(amazon._answer(asked))
+                    self._send(amazon._answer(request))
                     return
                 assert amazon.deployment is not None
                 name = self.path.split("docstokg-test-")[1].split("%3A")[0].split(":")[0]
-                self._send(amazon.deployment.fleet.invoke(name, asked))
+                self._send(amazon.deployment.fleet.invoke(name, request))
 
             def _send(self, answer: Any) -> None:
                 body = json.dumps(answer).encode()
@@ -159,7 +159,7 @@ def demo_store(folder: Path, cache: Path) -> str:
     url = f"sqlite:///{(folder / 'store.sqlite').resolve()}"
     loaded = folder / "loaded"
     if not loaded.exists():
-        say("loading the demo corpus")
+        print_line("loading the demo corpus")
         wiring = Wiring(Settings(index_url=url, graph_url=url, cache_dir=str(cache)))
         with RejectLog() as rejects:
             load([write_corpus(cache, False)], LoadOptions("default"), stores_of(wiring), rejects)
@@ -168,7 +168,7 @@ def demo_store(folder: Path, cache: Path) -> str:
     return url
 
 
-def say(line: str) -> None:
+def print_line(line: str) -> None:
     """Print progress."""
     print(f"{datetime.now(UTC):%H:%M:%S} {line}", file=sys.stderr, flush=True)
 
@@ -202,7 +202,7 @@ def deployed(folders: Folders, url: str, amazon: Amazon) -> Iterator[Timed]:
             fleet.close()
 
 
-def ask(deployment: Timed, amazon: Amazon, number: int) -> dict[str, Any]:
+def run_question(deployment: Timed, amazon: Amazon, number: int) -> dict[str, Any]:
     """Invoke every function once; return the reply to the question with its `cost`: ms and bytes.
 
     `number` makes the question unique, so that its vector is not cached.
@@ -246,8 +246,8 @@ def ask(deployment: Timed, amazon: Amazon, number: int) -> dict[str, Any]:
     allowed = deployment.invoke("authorize", {"headers": token, "methodArn": METHOD})
     assert allowed["policyDocument"]["Statement"][0]["Effect"] == "Allow"
     batch = [trace(response, number * TRACES + place) for place in range(TRACES)]
-    kept = deployment.invoke("record", {"Records": batch})
-    assert kept == {"batchItemFailures": []}, kept
+    record_reply = deployment.invoke("record", {"Records": batch})
+    assert record_reply == {"batchItemFailures": []}, record_reply
     return response | {"cost": cost}
 
 
@@ -296,7 +296,7 @@ def measure(folders: Folders, url: str, cold: int, warm: int) -> dict[str, Any]:
     layer = size_mb(folders.build / "layer")
     rows: dict[str, dict[str, Any]] = {}
     for spec in MEASURED:
-        say(f"importing {spec.name}")
+        print_line(f"importing {spec.name}")
         runs = [measured(folders, spec.name) for _ in range(3)]
         rows[spec.name] = {
             "memory_mb": spec.memory_mb,
@@ -313,17 +313,17 @@ def measure(folders: Folders, url: str, cold: int, warm: int) -> dict[str, Any]:
         with deployed(folders, url, amazon) as deployment:
             for spec in MEASURED:
                 inits[spec.name].append(deployment.fleet.sandbox(spec.name).init_ms)
-            say(f"cold run {turn + 1} of {cold}: all processes are up")
-            whole_cold.append(ask(deployment, amazon, turn)["cost"]["ms"])
+            print_line(f"cold run {turn + 1} of {cold}: all processes are up")
+            whole_cold.append(run_question(deployment, amazon, turn)["cost"]["ms"])
             for name, took in deployment.took.items():
                 firsts[name].append(took[0])
             if not last:
                 continue
             costs: list[dict[str, float]] = []
             for number in range(warm):
-                costs.append(ask(deployment, amazon, cold + number)["cost"])
+                costs.append(run_question(deployment, amazon, cold + number)["cost"])
                 if number % 10 == 9:
-                    say(f"warm run {number + 1} of {warm}")
+                    print_line(f"warm run {number + 1} of {warm}")
             final = deployment.post("answer", json.dumps(demo_request()))
             assert final.status == 200, final.body
             for name, took in deployment.took.items():
@@ -339,8 +339,10 @@ def measure(folders: Folders, url: str, cold: int, warm: int) -> dict[str, Any]:
     amazon.close()
     response = final.json
     for name in ROUTES:
-        rows[name]["response_bytes"] = round(statistics.mean(one[f"{name}_bytes"] for one in costs))
-    whole = [one["ms"] for one in costs]
+        rows[name]["response_bytes"] = round(
+            statistics.mean(cost[f"{name}_bytes"] for cost in costs)
+        )
+    whole = [cost["ms"] for cost in costs]
     return {
         "measured": {
             "date": f"{datetime.now(UTC):%Y-%m-%d}",
@@ -355,8 +357,8 @@ def measure(folders: Folders, url: str, cold: int, warm: int) -> dict[str, Any]:
             "warm_p50_ms": round(np.percentile(whole, 50), 1),
             "warm_p95_ms": round(np.percentile(whole, 95), 1),
             "warm_mean_ms": round(statistics.mean(whole), 1),
-            "response_bytes": round(statistics.mean(one["bytes"] for one in costs)),
-            "log_bytes": round(statistics.mean(one["log_bytes"] for one in costs)),
+            "response_bytes": round(statistics.mean(cost["bytes"] for cost in costs)),
+            "log_bytes": round(statistics.mean(cost["log_bytes"] for cost in costs)),
         },
         "demo": {
             "question": QUESTION,

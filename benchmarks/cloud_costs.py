@@ -47,7 +47,7 @@ MEMORY = {spec.name: spec.memory_mb for spec in FUNCTIONS}
 class Price:
     """A list price in USD of us-east-1, first tier, no free tier, and its source page."""
 
-    what: str
+    service: str
     usd: float
     unit: str
     page: str
@@ -324,7 +324,11 @@ def limits_table() -> str:
     """Return what ends first in `prod` for each of RATES, as Markdown."""
     rows = ["| questions/s | what ends first, at questions/s |", "|---|---|"]
     for rate in RATES:
-        over = [f"`{name}` {most:.0f}" for most, name in limits(environment("prod")) if most < rate]
+        over = [
+            f"`{name}` {rate_limit:.0f}"
+            for rate_limit, name in limits(environment("prod"))
+            if rate_limit < rate
+        ]
         rows.append(f"| {rate:,} | {', '.join(over) or 'nothing'} |")
     return "\n".join(rows) + "\n"
 
@@ -397,7 +401,7 @@ def table(report: Mapping[str, Any], assumed: Assumed) -> str:
 def prices() -> str:
     """Return the list prices as Markdown."""
     rows = ["| list price, us-east-1 | | page |", "|---|---|---|"]
-    rows += [f"| {price.what} | {price.each} | {price.page} |" for price in (*PRICES, *FIXED)]
+    rows += [f"| {price.service} | {price.each} | {price.page} |" for price in (*PRICES, *FIXED)]
     rows += [f"| {name} | {usd} USD an hour | {SEARCH_PAGE} |" for name, usd in NODES.items()]
     return "\n".join(rows) + "\n"
 

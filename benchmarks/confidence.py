@@ -19,7 +19,7 @@ from docstokg.contracts.response import ConfidenceParts
 from docstokg.domain.answer.confidence import confidence
 from docstokg.observability import Telemetry
 from docstokg.wiring import Wiring
-from docstokg_local.cli.question import ask, with_answer
+from docstokg_local.cli.question import submit, with_answer
 from docstokg_local.cli.stores import settings_of
 from docstokg_local.engine.workflow import LocalWorkflow
 from docstokg_local.evaluation.calibration import roc_area, roc_area_error
@@ -43,8 +43,8 @@ def main() -> None:
     right: list[bool] = []
     for identifier, name in terms(wiring, options.terms):
         request = with_answer({"query": f"What is {name}?", "namespace": NAMESPACE}, "extractive")
-        body = ask(workflow, request).body
-        cited = {one["doc_id"] for one in body["citations"] if one["cited"]}
+        body = submit(workflow, request).body
+        cited = {citation["doc_id"] for citation in body["citations"] if citation["cited"]}
         values.append(body["confidence"])
         parts = ConfidenceParts.model_validate(body["confidence_parts"] or {})
         formulas.append(confidence(parts, None))
@@ -52,11 +52,13 @@ def main() -> None:
         if options.rows:
             print(f"{right[-1]:d} {values[-1]:.2f} {identifier} {name}: {body['answer'][:120]}")
     print(f"{len(right)} questions, {sum(right)} right")
-    for name, found in (("confidence", values), ("formula alone", formulas)):
-        print(f"{name}: AUC {area(found, right)}", end="")
-        for kind, said in ((True, "right"), (False, "wrong")):
-            own = [value for value, is_right in zip(found, right, strict=True) if is_right is kind]
-            print(f", {said} {mean(own)}", end="")
+    for name, figures in (("confidence", values), ("formula alone", formulas)):
+        print(f"{name}: AUC {area(figures, right)}", end="")
+        for kind, outcome in ((True, "right"), (False, "wrong")):
+            values_of_kind = [
+                value for value, is_right in zip(figures, right, strict=True) if is_right is kind
+            ]
+            print(f", {outcome} {mean(values_of_kind)}", end="")
         print()
 
 
@@ -65,14 +67,14 @@ def terms(wiring: Wiring, count: int) -> list[tuple[str, str]]:
     graph = wiring.graph_writer()
     documents = {node.doc_id for node in graph.stored_nodes(NAMESPACE)}
     named = {mention.entity for mention in graph.stored_mentions(NAMESPACE)}
-    found = sorted(
+    terms = sorted(
         (entity.id, entity.name)
         for entity in graph.stored_entities(NAMESPACE)
         if entity.id.startswith(PREFIX) and entity.id in named
     )
-    own = [term for term in found if term[0] in documents]
-    other = [term for term in found if term[0] not in documents]
-    return own[:count] + other[:count]
+    documented_terms = [term for term in terms if term[0] in documents]
+    other = [term for term in terms if term[0] not in documents]
+    return documented_terms[:count] + other[:count]
 
 
 def area(values: Sequence[float], right: Sequence[bool]) -> str:

@@ -18,7 +18,7 @@ from typing import Any
 
 from docstokg.observability import Telemetry
 from docstokg.wiring import Wiring
-from docstokg_local.cli.question import ask
+from docstokg_local.cli.question import submit
 from docstokg_local.cli.stores import settings_of
 from docstokg_local.engine.workflow import LocalWorkflow
 
@@ -51,7 +51,7 @@ def main() -> None:
 
 def report(half: str, conversations: list[dict[str, Any]], workflow: LocalWorkflow) -> None:
     """Ask one half; print its figures and follow-ups with a lower recall than the full question."""
-    found: dict[str, list[float]] = {"with history": [], "alone": [], "whole question": []}
+    recalls: dict[str, list[float]] = {"with history": [], "alone": [], "whole question": []}
     unchanged = turns = 0
     for conversation in conversations:
         history: Turns = []
@@ -63,7 +63,7 @@ def report(half: str, conversations: list[dict[str, Any]], workflow: LocalWorkfl
                     search(workflow, turn["question"], [])[1],
                     search(workflow, turn["whole"], [])[1],
                 )
-                for values, documents in zip(found.values(), hits, strict=True):
+                for values, documents in zip(recalls.values(), hits, strict=True):
                     values.append(float(turn["gold"] in documents))
                 if turn["gold"] not in with_history:
                     print(f"  missed {conversation['id']}: {used}")
@@ -75,23 +75,23 @@ def report(half: str, conversations: list[dict[str, Any]], workflow: LocalWorkfl
             unchanged += used == question
             if used != question:
                 print(f"  changed {conversation['id']}: {used}")
-    for name, values in found.items():
-        print(f"{half}: {name} recall@{CUT} {shown(values)} of {len(values)}")
-    pairs = zip(found["with history"], found["whole question"], strict=True)
-    print(f"{half}: with history - whole question {shown([a - b for a, b in pairs])}")
+    for name, values in recalls.items():
+        print(f"{half}: {name} recall@{CUT} {interval(values)} of {len(values)}")
+    pairs = zip(recalls["with history"], recalls["whole question"], strict=True)
+    print(f"{half}: with history - whole question {interval([a - b for a, b in pairs])}")
     print(f"{half}: {unchanged} of {turns} turns that change the subject asked as sent", flush=True)
 
 
 def search(workflow: LocalWorkflow, question: str, history: Turns) -> tuple[str, list[str]]:
     """Ask one question; return the question as understood and the first five documents."""
     body = {"query": question, "history": history, "top_k": 20, "budget": {"timeout_s": 60}}
-    outcome = ask(workflow, body, "search")
+    outcome = submit(workflow, body, "search")
     assert outcome.status == 200, outcome.body
     documents = dict.fromkeys(citation["doc_id"] for citation in outcome.body["citations"])
     return outcome.body["query_used"], list(documents)[:CUT]
 
 
-def shown(values: list[float]) -> str:
+def interval(values: list[float]) -> str:
     """Return the mean with its standard error as text."""
     return f"{fmean(values):.3f} ± {stdev(values) / len(values) ** 0.5:.3f}"
 

@@ -22,22 +22,22 @@ def documented(body: list[ast.stmt], within: str = "") -> Iterator[str]:
         if isinstance(node, ast.ClassDef) and (within or not node.name.startswith("_")):
             yield from documented(node.body, f"{within}{node.name}.")
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            text, given = ast.get_docstring(node), ast.unparse(node.args)
-            if text and not node.name.startswith("_") and given != "self":
+            text, parameters = ast.get_docstring(node), ast.unparse(node.args)
+            if text and not node.name.startswith("_") and parameters != "self":
                 returns = ast.unparse(node.returns) if node.returns else "None"
-                yield f"{within}{node.name}({given}) -> {returns}\n\n{text}\n"
+                yield f"{within}{node.name}({parameters}) -> {returns}\n\n{text}\n"
 
 
 def main(seed: int, count: int = 20) -> None:
     """Print a sample."""
     paths = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
-    found = [
-        f"{path.relative_to(ROOT)}: {one}"
+    docstrings = [
+        f"{path.relative_to(ROOT)}: {entry}"
         for path in paths
-        for one in documented(ast.parse(path.read_text("utf-8")).body)
+        for entry in documented(ast.parse(path.read_text("utf-8")).body)
     ]
-    for number, one in enumerate(random.Random(seed).sample(found, count), 1):
-        sys.stdout.write(f"{number}. {one}\n")
+    for number, entry in enumerate(random.Random(seed).sample(docstrings, count), 1):
+        sys.stdout.write(f"{number}. {entry}\n")
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ from docstokg.domain.text import snippets
 from docstokg.domain.vectors import matrix, unpack
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.evaluation.answers import HELD, held
+from docstokg_local.evaluation.answers import HELD, word_share
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 TABLE = Path("layers/common/python/docstokg/domain/answer/relevance_table.json")
@@ -56,7 +56,7 @@ def values(wiring: Wiring, namespace: str, rows: Sequence[Row], near: bool) -> V
     index, embedder = wiring.search_index(), wiring.embedder()
     assert embedder is not None
     scope = Scope(namespace=namespace)
-    found = []
+    pairs = []
     for row in rows:
         vector = embedder.embed([row["question"]], None)[0]
         queries = [
@@ -74,22 +74,22 @@ def values(wiring: Wiring, namespace: str, rows: Sequence[Row], near: bool) -> V
         dense = matrix([c.vector for c in lists[0][:GIVEN] if c.vector is not None])
         best = float((dense @ np.asarray(unpack(vector))).max()) if len(dense) else 0.0
         shares = [snippets.coverage(stems, f"{c.title} {c.text}") for c in lists[1][:GIVEN]]
-        found.append((best, max(shares, default=0.0)))
-    return found
+        pairs.append((best, max(shares, default=0.0)))
+    return pairs
 
 
 def _answers(row: Row, chunks: Mapping[str, Any], hit: Any) -> bool:
     chunk = chunks[hit.uuid]
     if row.get("gold"):
         return chunk.doc_id in row["gold"]
-    return any(held([chunk.text], one) >= HELD for one in row["evidence"])
+    return any(word_share([chunk.text], evidence) >= HELD for evidence in row["evidence"])
 
 
-def table(own: np.ndarray, threshold: float) -> list[list[float]]:
+def table(similarities: np.ndarray, threshold: float) -> list[list[float]]:
     """Return the table: 0 at 0, 0.3 at the threshold, then quantiles of answerable questions."""
     points = [[0.0, 0.0], [round(threshold, 3), 0.3]]
     for quantile, score in ((0.25, 0.6), (0.5, 0.75), (0.75, 0.9), (0.95, 1.0)):
-        value = round(float(np.quantile(own, quantile)), 3)
+        value = round(float(np.quantile(similarities, quantile)), 3)
         if value > points[-1][0]:
             points.append([value, score])
     if points[-1][1] < 1.0:
@@ -104,7 +104,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true")
     arguments = parser.parse_args()
     names = sorted(p.stem for p in arguments.stores.glob("*.sqlite") if (DATA / p.stem).is_dir())
-    asked = {name: questions(name) for name in names}
+    questions_by_set = {name: questions(name) for name in names}
     piles: dict[str, Values] = {}
     for corpus in names:
         path = (arguments.stores / f"{corpus}.sqlite").resolve()
@@ -115,22 +115,26 @@ def main() -> None:
         wiring = Wiring(Settings.from_environment(environment))
         for name in names:
             kind = "own" if name == corpus else "foreign"
-            piles[f"{kind} {name} -> {corpus}"] = values(wiring, namespace, asked[name], False)
-        piles[f"near {corpus} -> {corpus}"] = values(wiring, namespace, asked[corpus], True)
-    made = {}
+            piles[f"{kind} {name} -> {corpus}"] = values(
+                wiring, namespace, questions_by_set[name], False
+            )
+        piles[f"near {corpus} -> {corpus}"] = values(
+            wiring, namespace, questions_by_set[corpus], True
+        )
+    tables = {}
     for column, kind in enumerate(KINDS):
         pile = {name: np.array([v[column] for v in rows]) for name, rows in piles.items()}
-        own = [rows for name, rows in pile.items() if name.startswith("own")]
-        threshold = min(float(np.quantile(rows, REFUSED)) for rows in own)
-        made[kind] = table(np.concatenate(own), threshold)
-        print(f"\n{kind}: 0.3 at {threshold:.3f}: {made[kind]}")
+        piles_of_kind = [rows for name, rows in pile.items() if name.startswith("own")]
+        threshold = min(float(np.quantile(rows, REFUSED)) for rows in piles_of_kind)
+        tables[kind] = table(np.concatenate(piles_of_kind), threshold)
+        print(f"\n{kind}: 0.3 at {threshold:.3f}: {tables[kind]}")
         steps = [threshold, *np.round(np.linspace(0.2, 0.65, 10), 3)]
         print(f"{'share at or above':45s}" + "".join(f"{step:7.3f}" for step in steps))
         for name, rows in pile.items():
             cells = "".join(f"{(rows >= step).mean():7.2f}" for step in steps)
             print(f"{name:45s}{cells}", flush=True)
     if arguments.write:
-        TABLE.write_text(json.dumps(made) + "\n", encoding="utf-8")
+        TABLE.write_text(json.dumps(tables) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -109,8 +109,8 @@ def case_of(
         "caller": {"sub": "fit", "namespaces": ["*"], "groups": ["*"]},
         "body_b64": base64.b64encode(json.dumps(body).encode()).decode(),
     }
-    made = validate({"envelope": envelope}, None)
-    plan = Plan.model_validate(made["plan"])
+    validated = validate({"envelope": envelope}, None)
+    plan = Plan.model_validate(validated["plan"])
     plan = plan.model_copy(
         update={
             "deadline_ms": plan.started_ms + int(TIME_S * 1000),
@@ -118,7 +118,7 @@ def case_of(
             "expansion": plan.expansion.model_copy(update={"time_s": TIME_S}),
         }
     )
-    state = {"plan": plan.model_dump(mode="json"), "scope": made["scope"]}
+    state = {"plan": plan.model_dump(mode="json"), "scope": validated["scope"]}
     retrieval = Retrieval.model_validate(retrieve(state, None))
     run = Run.of(state, wiring.telemetry)
     explored, ranking = explore(run, retrieval, graph=wiring.knowledge_graph())
@@ -163,25 +163,29 @@ def report(cases: Mapping[str, Sequence[Case]]) -> None:
     """Print both tables."""
     print("| set | n | nodes | order | " + " | ".join(SHOWN) + " |")
     print("|---|---|---|---|" + "---|" * len(SHOWN))
-    for name, own in cases.items():
-        nodes = sum(case.nodes for case in own) / len(own)
-        others = [found for other, found in cases.items() if other != name]
-        rows = [("graph off", mean([case.off for case in own]))]
-        rows.append((f"in force {label(IN_FORCE)}", on(own, GRID.index(IN_FORCE))))
+    for name, cases_of_set in cases.items():
+        nodes = sum(case.nodes for case in cases_of_set) / len(cases_of_set)
+        others = [cases_of_other for other, cases_of_other in cases.items() if other != name]
+        rows = [("graph off", mean([case.off for case in cases_of_set]))]
+        rows.append((f"in force {label(IN_FORCE)}", on(cases_of_set, GRID.index(IN_FORCE))))
         if others:
-            best = max(range(len(GRID)), key=lambda i: sum(gain(found, i) for found in others))
-            rows.append((f"chosen on the other sets {label(GRID[best])}", on(own, best)))
+            best = max(
+                range(len(GRID)),
+                key=lambda i: sum(gain(cases_of_other, i) for cases_of_other in others),
+            )
+            rows.append((f"chosen on the other sets {label(GRID[best])}", on(cases_of_set, best)))
         for order, values in rows:
             figures = " | ".join(f"{values[name_]:.4f}" for name_ in SHOWN)
-            print(f"| {name} | {len(own)} | {nodes:.0f} | {order} | {figures} |")
+            print(f"| {name} | {len(cases_of_set)} | {nodes:.0f} | {order} | {figures} |")
     columns = ["about / relation / passages / sharpness; rare / share", "mean gain", *cases]
     print(f"\n| {' | '.join(columns)} |")
     print("|---|---|" + "---|" * len(cases))
     ordered = sorted(
-        range(len(GRID)), key=lambda i: -sum(gain(found, i) for found in cases.values())
+        range(len(GRID)),
+        key=lambda i: -sum(gain(cases_of_other, i) for cases_of_other in cases.values()),
     )
     for i in ordered:
-        gains = [gain(found, i) for found in cases.values()]
+        gains = [gain(cases_of_other, i) for cases_of_other in cases.values()]
         figures = " | ".join(f"{value:+.4f}" for value in gains)
         print(f"| {label(GRID[i])} | {sum(gains) / len(gains):+.4f} | {figures} |")
 

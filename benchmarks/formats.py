@@ -23,7 +23,7 @@ from docstokg.contracts.response import RAGResponse
 from docstokg.observability import Telemetry
 from docstokg.ports import every_document
 from docstokg.wiring import Wiring
-from docstokg_local.cli.question import ask
+from docstokg_local.cli.question import submit
 from docstokg_local.cli.stores import settings_of
 from docstokg_local.cli.verify import check_response, stored_chunks, uuids_of
 from docstokg_local.engine.workflow import LocalWorkflow
@@ -55,7 +55,7 @@ def count(folder: Path, rejects: Path, wiring: Wiring, namespace: str) -> None:
     kinds: dict[str, Counter[str]] = {}
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         name = path.relative_to(folder).as_posix()
-        loaded = any(one == name or one.startswith(f"{name}/") for one in documents)
+        loaded = any(doc_id == name or doc_id.startswith(f"{name}/") for doc_id in documents)
         became = "loaded" if loaded else "rejected" if str(path) in refused else "silent"
         kinds.setdefault(path.suffix.lower() or "none", Counter())[became] += 1
         if became != "loaded":
@@ -71,7 +71,7 @@ def ask_all(wiring: Wiring, namespace: str) -> None:
     first = three = proven = findings = 0
     questions = [json.loads(line) for line in QUESTIONS.read_text("utf-8").splitlines()]
     for question in questions:
-        body = ask(
+        body = submit(
             flow,
             {"query": question["question"], "namespace": namespace, "budget": {"timeout_s": 30}},
         ).body

@@ -23,7 +23,7 @@ from docstokg.domain.text.folding import variant
 from docstokg.domain.text.words import fold
 from docstokg.observability import Telemetry
 from docstokg.wiring import Wiring
-from docstokg_local.cli.question import ask
+from docstokg_local.cli.question import submit
 from docstokg_local.cli.stores import settings_of
 from docstokg_local.engine.workflow import LocalWorkflow
 
@@ -38,9 +38,12 @@ def main() -> None:
     options.add_argument("--questions", type=int, default=100)
     chosen = options.parse_args()
     measure = evidence if chosen.what == "evidence" else missed
-    for one in map(LoadedSet.read, chosen.sets):
-        (file,) = [*one.folder.glob("questions.jsonl"), *one.folder.glob("answers.jsonl")]
-        measure(one, rows_of(file)[: chosen.questions])
+    for loaded_set in map(LoadedSet.read, chosen.sets):
+        (file,) = [
+            *loaded_set.folder.glob("questions.jsonl"),
+            *loaded_set.folder.glob("answers.jsonl"),
+        ]
+        measure(loaded_set, rows_of(file)[: chosen.questions])
 
 
 def rows_of(path: Path) -> list[dict[str, Any]]:
@@ -48,42 +51,48 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
-def answers(one: LoadedSet, bodies: Iterable[dict[str, Any]], route: RouteName) -> Iterator[Any]:
+def answers(
+    loaded_set: LoadedSet, bodies: Iterable[dict[str, Any]], route: RouteName
+) -> Iterator[Any]:
     """Send each body to a set's store."""
-    url = f"sqlite:///{one.store.resolve()}"
+    url = f"sqlite:///{loaded_set.store.resolve()}"
     wiring = Wiring(settings_of(url, url), Telemetry(level="ERROR"))
     workflow = LocalWorkflow(wiring)
     for body in bodies:
-        yield ask(workflow, {**body, "namespace": one.namespace}, route).body
+        yield submit(workflow, {**body, "namespace": loaded_set.namespace}, route).body
     wiring.close()
 
 
-def evidence(one: LoadedSet, questions: list[dict[str, Any]]) -> None:
+def evidence(loaded_set: LoadedSet, questions: list[dict[str, Any]]) -> None:
     """Check the statements of `kg_evidence` and count them."""
-    store = sqlite3.connect(one.store)
+    store = sqlite3.connect(loaded_set.store)
     seen: Counter[str] = Counter()
     bodies = [{"query": row["question"], "top_k": 10} for row in questions]
-    for row, answer in zip(questions, answers(one, bodies, "search"), strict=True):
-        told = [c for c in answer["citations"] if c["kg_evidence"] is not None]
-        kinds = {c["kg_evidence"]["match_type"] for c in told}
-        seen.update({"questions": 1, "with evidence": bool(told)})
-        seen.update({"with a path": "related_via" in kinds, "evidence": len(told)})
-        seen["names an entity"] += bool(told) or names_one(store, one.namespace, row["question"])
-        for citation in told:
-            stated = citation["kg_evidence"]
-            seen[stated["match_type"]] += 1
-            wrong = [edge for edge in stated["path"] if not holds(store, one.namespace, edge)]
-            direct = stated["match_type"] == "direct_mention"
-            mentioned = holds_mention(store, stated["entity_id"], citation["uuid"])
-            if wrong or not (mentioned and (direct or stated["path"])):
-                seen["not so"] += 1
-                print("not so:", row["question"], wrong or stated)
-        brought = [c for c in answer["citations"] if c["source"] == "kg_expansion"]
-        gold = [c for c in brought if c["doc_id"] in row.get("gold", ())]
-        seen.update(
-            {"gold brought": len(gold), "of these with evidence": sum(c in told for c in gold)}
+    for row, answer in zip(questions, answers(loaded_set, bodies, "search"), strict=True):
+        cited = [c for c in answer["citations"] if c["kg_evidence"] is not None]
+        kinds = {c["kg_evidence"]["match_type"] for c in cited}
+        seen.update({"questions": 1, "with evidence": bool(cited)})
+        seen.update({"with a path": "related_via" in kinds, "evidence": len(cited)})
+        seen["names an entity"] += bool(cited) or names_one(
+            store, loaded_set.namespace, row["question"]
         )
-    print(one.namespace, dict(seen))
+        for citation in cited:
+            evidence_of = citation["kg_evidence"]
+            seen[evidence_of["match_type"]] += 1
+            wrong = [
+                edge for edge in evidence_of["path"] if not holds(store, loaded_set.namespace, edge)
+            ]
+            direct = evidence_of["match_type"] == "direct_mention"
+            mentioned = holds_mention(store, evidence_of["entity_id"], citation["uuid"])
+            if wrong or not (mentioned and (direct or evidence_of["path"])):
+                seen["not so"] += 1
+                print("not so:", row["question"], wrong or evidence_of)
+        expanded = [c for c in answer["citations"] if c["source"] == "kg_expansion"]
+        gold = [c for c in expanded if c["doc_id"] in row.get("gold", ())]
+        seen.update(
+            {"gold brought": len(gold), "of these with evidence": sum(c in cited for c in gold)}
+        )
+    print(loaded_set.namespace, dict(seen))
 
 
 def holds_mention(store: sqlite3.Connection, entity: str, uuid: str) -> bool:
@@ -101,8 +110,8 @@ def holds(store: sqlite3.Connection, namespace: str, edge: dict[str, Any]) -> bo
                  join graph_entities t on t.entity = r.target
                  left join graph_chunks c on c.chunk = r.evidence
                  where r.namespace = ? and s.id = ? and r.type = ? and t.id = ?"""
-        found = store.execute(sql, (namespace, edge["src"], edge["type"], edge["dst"])).fetchall()
-        return (at["uuid"] if at else None,) in found
+        rows = store.execute(sql, (namespace, edge["src"], edge["type"], edge["dst"])).fetchall()
+        return (at["uuid"] if at else None,) in rows
     sql = """select title || char(10) || headings || char(10) || coalesce(rest->>'section', '')
              || char(10) || text from index_chunks join index_rows using (id) where uuid = ?"""
     ((text,),) = store.execute(sql, (at["uuid"],)).fetchall()
@@ -116,9 +125,9 @@ def is_written(store: sqlite3.Connection, namespace: str, entity: str, text: str
     """Return whether a text contains a name of an entity."""
     sql = "select name, synonyms from graph_entities where namespace = ? and id = ?"
     name, synonyms = store.execute(sql, (namespace, entity)).fetchone()
-    names, there = [plain(one) for one in (name, *json.loads(synonyms))], plain(text)
-    joined = {one.replace(" ", "") for one in names if any(c.isdigit() for c in one)}
-    return any(one in there for one in names) or not joined.isdisjoint(there.split())
+    names, plain_text = [plain(name) for name in (name, *json.loads(synonyms))], plain(text)
+    joined = {name.replace(" ", "") for name in names if any(c.isdigit() for c in name)}
+    return any(name in plain_text for name in names) or not joined.isdisjoint(plain_text.split())
 
 
 def plain(text: str) -> str:
@@ -135,21 +144,24 @@ def names_one(store: sqlite3.Connection, namespace: str, question: str) -> bool:
     return store.execute(sql, (namespace, *keys)).fetchone() is not None
 
 
-def missed(one: LoadedSet, questions: list[dict[str, Any]]) -> None:
+def missed(loaded_set: LoadedSet, questions: list[dict[str, Any]]) -> None:
     """Print the stages at which gold documents were lost."""
     bodies = [{"query": row["question"], "top_k": 10} for row in questions]
-    found = answers(one, bodies, "search")
+    replies = answers(loaded_set, bodies, "search")
     lost = [
         {**body, "expect": {"doc_id": gold}}
-        for row, body, answer in zip(questions, bodies, found, strict=True)
+        for row, body, answer in zip(questions, bodies, replies, strict=True)
         for gold in row["gold"]
         if gold not in list(dict.fromkeys(c["doc_id"] for c in answer["citations"]))[:10]
     ]
     stages = Counter(
-        (told["lost_at"] or f"place {told['rank']}", ", ".join(told["would_have_helped"])[:40])
-        for told in answers(one, lost, "explain")
+        (
+            explanation["lost_at"] or f"place {explanation['rank']}",
+            ", ".join(explanation["would_have_helped"])[:40],
+        )
+        for explanation in answers(loaded_set, lost, "explain")
     )
-    print(one.namespace, len(lost), "missed")
+    print(loaded_set.namespace, len(lost), "missed")
     for (stage, helps), count in stages.most_common():
         print(f"{count:5} {stage}: {helps}")
 

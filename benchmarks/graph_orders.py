@@ -21,7 +21,7 @@ from benchmarks.loaded_sets import WRITTEN, LoadedSet
 from benchmarks.peers.common import rows
 from docstokg.observability import Telemetry
 from docstokg.wiring import Wiring
-from docstokg_local.cli.question import ask
+from docstokg_local.cli.question import submit
 from docstokg_local.cli.stores import settings_of
 from docstokg_local.engine.workflow import LocalWorkflow
 
@@ -85,7 +85,7 @@ def outcome_of(
     if accepted:
         body["verbosity"] = "full"
     for _ in range(TRIES):
-        reply = ask(workflow, body)
+        reply = submit(workflow, body)
         if reply.status == 200 and not reply.body["diagnostics"]["degraded"]:
             break
     else:
@@ -93,16 +93,17 @@ def outcome_of(
     citations = reply.body["citations"]
     if accepted:
         labels = [
-            "right" if contains(one["full_text"], accepted) else one["uuid"] for one in citations
+            "right" if contains(citation["full_text"], accepted) else citation["uuid"]
+            for citation in citations
         ]
         gold = {"right"}
     else:
-        labels, gold = [one["doc_id"] for one in citations], set(question["gold"])
+        labels, gold = [citation["doc_id"] for citation in citations], set(question["gold"])
     return Outcome(
         measures_of(labels, gold),
         len(gold) > 1,
-        tuple(one["uuid"] for one in citations[:FIRST]),
-        len({one["doc_id"] for one in citations[:FIRST]}),
+        tuple(citation["uuid"] for citation in citations[:FIRST]),
+        len({citation["doc_id"] for citation in citations[:FIRST]}),
     )
 
 
@@ -126,10 +127,10 @@ def measures_of(labels: Sequence[str], gold: set[str]) -> dict[str, float]:
 
 def cells(outcomes: Sequence[Outcome]) -> str:
     """Return the means of a run as cells."""
-    means = [statistics.mean(one.measures[name] for one in outcomes) for name in MEASURES]
-    several = [one.measures["all@10"] for one in outcomes if one.several]
+    means = [statistics.mean(outcome.measures[name] for outcome in outcomes) for name in MEASURES]
+    several = [outcome.measures["all@10"] for outcome in outcomes if outcome.several]
     together = f"{len(several)}, {statistics.mean(several):.3f}" if several else ""
-    documents = statistics.mean(one.documents for one in outcomes)
+    documents = statistics.mean(outcome.documents for outcome in outcomes)
     return " | ".join([*(f"{mean:.4f}" for mean in means), together, f"{documents:.1f}"])
 
 

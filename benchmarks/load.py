@@ -75,7 +75,7 @@ class Server:
         """Start the server; `python` and `tree` may be of another commit without `--workers`."""
         self._cache = tempfile.TemporaryDirectory(prefix="docstokg-load-")
         self.port = free_port()
-        shown = {"DOCSTOKG_CACHE_DIR": self._cache.name, "DOCSTOKG_LOG_LEVEL": "ERROR"}
+        variables = {"DOCSTOKG_CACHE_DIR": self._cache.name, "DOCSTOKG_LOG_LEVEL": "ERROR"}
         command = [
             str(python), "-m", "docstokg_local.cli.commands", "serve", "--port", str(self.port),
         ]  # fmt: skip
@@ -84,7 +84,7 @@ class Server:
         with self._log.open("w") as log:
             self._process = subprocess.Popen(
                 command,
-                env={**os.environ, **shown, **environment},
+                env={**os.environ, **variables, **environment},
                 stderr=log,
                 stdout=log,
                 cwd=tree,
@@ -126,12 +126,12 @@ def free_port() -> int:
 
 def family(pid: int) -> list[int]:
     """Return the ids of a process and its descendants."""
-    found = [pid]
-    for parent in found:
+    pids = [pid]
+    for parent in pids:
         with contextlib.suppress(OSError):
             for task in Path(f"/proc/{parent}/task").iterdir():
-                found += map(int, (task / "children").read_text("ascii").split())
-    return found
+                pids += map(int, (task / "children").read_text("ascii").split())
+    return pids
 
 
 def cpu_s(pids: Sequence[int]) -> float:
@@ -144,7 +144,7 @@ def cpu_s(pids: Sequence[int]) -> float:
     return spent / os.sysconf("SC_CLK_TCK")
 
 
-def held(pids: Sequence[int]) -> tuple[int, int, int]:
+def memory_of(pids: Sequence[int]) -> tuple[int, int, int]:
     """Return the total resident bytes, threads and open descriptors."""
     resident = threads = descriptors = 0
     for pid in pids:
@@ -228,7 +228,9 @@ class Bench:
             asking.seconds = 0.5
             generator = load_client.Generator(asking)
             asyncio.run(generator.run())
-            if any(one.outcome == WHOLE for one in generator.heard if one.route != "health"):
+            if any(
+                outcome.outcome == WHOLE for outcome in generator.heard if outcome.route != "health"
+            ):
                 break
             time.sleep(0.5)
         return time.monotonic() - began
@@ -244,7 +246,7 @@ class Bench:
         return cpu_s(self._server.pids()), cpu_s(self._store_pids)
 
     def _tick(self, stage: Stage) -> None:
-        stage.ticks.append((time.monotonic() - self._began, *held(self._server.pids())))
+        stage.ticks.append((time.monotonic() - self._began, *memory_of(self._server.pids())))
 
 
 @contextmanager
@@ -287,14 +289,14 @@ def quantile(values: Sequence[float], share: float) -> float:
 
 def line_of(stage: Stage, timeout_s: float) -> str:
     """Return the table row of a stage."""
-    asked = [row for row in stage.rows if row[1] != "health"]
-    good = [row for row in asked if row[2] == 200]
+    questions = [row for row in stage.rows if row[1] != "health"]
+    good = [row for row in questions if row[2] == 200]
     whole = sum(row[3] == WHOLE for row in good)
-    refused = [row[4] for row in asked if row[3] == "overloaded"]
+    refused = [row[4] for row in questions if row[3] == "overloaded"]
     times = [row[4] for row in good]
-    late = sum(row[4] > (timeout_s + LATE_S) * 1000 for row in asked)
+    late = sum(row[4] > (timeout_s + LATE_S) * 1000 for row in questions)
     health = [row[4] for row in stage.rows if row[1] == "health"]
-    other = Counter(f"{row[2]} {row[3]}" for row in asked if row[2] != 200)
+    other = Counter(f"{row[2]} {row[3]}" for row in questions if row[2] != 200)
     lost = Counter(row[3] for row in good if row[3] != WHOLE)
     tick = stage.ticks[-1] if stage.ticks else (0.0, 0, 0, 0)
     per_s = len(good) / (stage.wall_s or 1)
@@ -307,8 +309,8 @@ def line_of(stage: Stage, timeout_s: float) -> str:
         str(late),
         ", ".join(f"{count} x {name}" for name, count in (other + lost).most_common(4)) or "-",
         f"{quantile(health, 0.95):.0f}",
-        f"{stage.server_cpu_s / len(asked) * 1000:.0f}" if asked else "-",
-        f"{stage.stores_cpu_s / len(asked) * 1000:.0f}" if asked else "-",
+        f"{stage.server_cpu_s / len(questions) * 1000:.0f}" if questions else "-",
+        f"{stage.stores_cpu_s / len(questions) * 1000:.0f}" if questions else "-",
         f"{stage.client_cpu_s / (stage.wall_s or 1):.0%}",
         f"{max((t[1] for t in stage.ticks), default=0) // MB}, {tick[1] // MB}",
         f"{tick[2]}, {tick[3]}",
@@ -327,7 +329,7 @@ HEAD = (
 )
 
 
-def report(bench: Bench, options: argparse.Namespace, title: str, more: str = "") -> None:
+def report(bench: Bench, options: argparse.Namespace, title: str, note: str = "") -> None:
     """Write CSV and Markdown."""
     out: Path = options.out
     out.mkdir(parents=True, exist_ok=True)
@@ -347,7 +349,7 @@ def report(bench: Bench, options: argparse.Namespace, title: str, more: str = ""
         HEAD,
         *(line_of(stage, options.timeout) for stage in bench.stages),
         "",
-        more,
+        note,
     ]
     (out / f"{name}.md").write_text("\n".join(text).rstrip() + "\n", encoding="utf-8")
     print(f"{out / name}.md, .csv")
@@ -357,11 +359,11 @@ def seconds_of(stages: Sequence[Stage]) -> Iterator[tuple[object, ...]]:
     """Return one row per second of every stage."""
     for stage in stages:
         for at, resident, threads, descriptors in stage.ticks:
-            own = at - stage.began_s
+            offset_s = at - stage.began_s
             heard = [
                 row
                 for row in stage.rows
-                if row[1] != "health" and own <= row[0] + row[4] / 1000 < own + TICK_S
+                if row[1] != "health" and offset_s <= row[0] + row[4] / 1000 < offset_s + TICK_S
             ]
             good = [row for row in heard if row[2] == 200]
             times = [row[4] for row in good]
@@ -470,16 +472,16 @@ def soak(options: argparse.Namespace, environment: dict[str, str], real: Real | 
             [tick[0] / 60 for tick in after], [tick[1] / MB for tick in after]
         ).slope
     errors = sum(row[2] != 200 for row in stage.rows)
-    more = (
+    note = (
         f"{len(stage.rows)} requests, {errors} errors; RSS slope {slope:+.2f} MB a minute after"
         f" minute {min(5.0, options.minutes / 2):g}."
     )
-    print(more)
+    print(note)
     report(
         run,
         options,
         f"soak {'real servers' if real else 'embedded'}, {options.minutes:g} min",
-        more,
+        note,
     )
 
 

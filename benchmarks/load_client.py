@@ -50,16 +50,16 @@ class Connection:
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
         self._used = 0.0
 
-    async def ask(self, request: bytes, timeout_s: float) -> tuple[int, bytes]:
+    async def exchange(self, request: bytes, timeout_s: float) -> tuple[int, bytes]:
         """Send one request; without a response, return status 0 and the error's name as body."""
         try:
             async with asyncio.timeout(timeout_s):
-                return await self._asked(request)
+                return await self._exchange(request)
         except (OSError, EOFError, ValueError, TimeoutError) as broken:
             self.close()
             return 0, type(broken).__name__.encode()
 
-    async def _asked(self, request: bytes) -> tuple[int, bytes]:
+    async def _exchange(self, request: bytes) -> tuple[int, bytes]:
         if time.monotonic() - self._used > IDLE_S:
             self.close()
         if self._streams is None:
@@ -108,9 +108,9 @@ class Generator:
             if route == "answer":
                 body["synthesis"] = {"enabled": True, "model": "extractive"}
                 body["budget"] = {"timeout_s": self._options.timeout, "max_tokens_gen": 300}
-            yield route, self._written("POST", f"/v1/{route}", json.dumps(body).encode())
+            yield route, self._request_bytes("POST", f"/v1/{route}", json.dumps(body).encode())
 
-    def _written(self, method: str, path: str, body: bytes = b"") -> bytes:
+    def _request_bytes(self, method: str, path: str, body: bytes = b"") -> bytes:
         key = f"X-Api-Key: {self._options.key}\r\n" if self._options.key else ""
         head = (
             f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{key}"
@@ -130,40 +130,40 @@ class Generator:
     async def _client(self) -> None:
         connection = Connection(self._options.port)
         while time.monotonic() < self._ends:
-            await self._one(connection, *next(self._requests))
+            await self._send(connection, *next(self._requests))
         connection.close()
 
     async def _steady(self) -> None:
         idle: list[Connection] = []
-        asked: set[asyncio.Task[None]] = set()
+        tasks: set[asyncio.Task[None]] = set()
 
         async def once() -> None:
             connection = idle.pop() if idle else Connection(self._options.port)
-            await self._one(connection, *next(self._requests))
+            await self._send(connection, *next(self._requests))
             idle.append(connection)
 
         due = self._began
         while due < self._ends:
             await asyncio.sleep(max(0.0, due - time.monotonic()))
             task = asyncio.create_task(once())
-            asked.add(task)
-            task.add_done_callback(asked.discard)
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
             due += 1 / self._options.rate
-        await asyncio.gather(*asked)
+        await asyncio.gather(*tasks)
         for connection in idle:
             connection.close()
 
     async def _health(self) -> None:
         connection = Connection(self._options.port)
-        request = self._written("GET", "/v1/health")
+        request = self._request_bytes("GET", "/v1/health")
         while time.monotonic() < self._ends:
-            await self._one(connection, "health", request)
+            await self._send(connection, "health", request)
             await asyncio.sleep(0.5)
         connection.close()
 
-    async def _one(self, connection: Connection, route: str, request: bytes) -> None:
+    async def _send(self, connection: Connection, route: str, request: bytes) -> None:
         started = time.monotonic()
-        status, body = await connection.ask(request, self._options.timeout + MARGIN_S)
+        status, body = await connection.exchange(request, self._options.timeout + MARGIN_S)
         took = (time.monotonic() - started) * 1000
         heard = Heard(started - self._began, route, status, outcome(status, body), took)
         self.heard.append(heard)
@@ -176,16 +176,16 @@ def outcome(status: int, body: bytes) -> str:
     if status == 0:
         return body.decode()
     try:
-        read = json.loads(body)
+        reply = json.loads(body)
     except ValueError:
         return "no JSON"
     if status != 200:
-        return str(read.get("code", "problem"))
-    reasons = (read.get("diagnostics") or {}).get("degraded_reasons") or ()
+        return str(reply.get("code", "problem"))
+    reasons = (reply.get("diagnostics") or {}).get("degraded_reasons") or ()
     return " ".join(sorted(reasons)) or WHOLE
 
 
-def arguments(given: list[str] | None = None) -> argparse.Namespace:
+def arguments(words: list[str] | None = None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description="Ask a server many questions.")
     parser.add_argument("port", type=int)
@@ -199,7 +199,7 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--namespace", default="default")
     parser.add_argument("--key", default="")
     parser.add_argument("--out", type=Path)
-    return parser.parse_args(given)
+    return parser.parse_args(words)
 
 
 def main() -> None:

@@ -27,25 +27,25 @@ NAMES = {Engine.OPENSEARCH: "INDEX", Engine.NEO4J: "GRAPH"}
 class Real:
     """Both servers, each with an optional proxy."""
 
-    def __init__(self, home: Path, given: dict[Engine, Endpoint]) -> None:
-        self.home, self._given = home, given
+    def __init__(self, home: Path, endpoints: dict[Engine, Endpoint]) -> None:
+        self.home, self._given = home, endpoints
         self._proxies = {
-            which: Proxy(urlsplit(endpoint.url).port or 0) for which, endpoint in given.items()
+            which: Proxy(urlsplit(endpoint.url).port or 0) for which, endpoint in endpoints.items()
         }
 
     def environment(self, ports: dict[Engine, int] | None = None) -> dict[str, str]:
         """Return the server's environment variables."""
-        found: dict[str, str] = {}
+        variables: dict[str, str] = {}
         for which, endpoint in self._given.items():
             at = urlsplit(endpoint.url)
             port = (ports or {}).get(which, at.port)
             name = f"DOCSTOKG_{NAMES[which]}"
-            found |= {
+            variables |= {
                 f"{name}_URL": f"{at.scheme}://{at.hostname}:{port}",
                 f"{name}_USER": endpoint.user,
                 f"{name}_PASSWORD": endpoint.password,
             }
-        return {name: value for name, value in found.items() if value}  # OpenSearch has no user
+        return {name: value for name, value in variables.items() if value}  # OpenSearch has no user
 
     def through_proxies(self) -> dict[str, str]:
         """Return the same with the addresses of the proxies."""
@@ -114,13 +114,13 @@ def real_stores(folder: Path | None, namespace: str, heap_mb: int = 512) -> Iter
         parent.mkdir(parents=True, exist_ok=True)
         home = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=parent, prefix="load-")))
         home.chmod(0o755)  # OpenSearch runs as an account of its own
-        given: dict[Engine, Endpoint] = {}
+        endpoints: dict[Engine, Endpoint] = {}
         for which in Engine:
             stack.callback(services.stop, which, home / which, kill=True)
-            given[which] = services.start(
+            endpoints[which] = services.start(
                 which, home / which, cache=CACHE, port=services.free_port(), heap_mb=heap_mb
             )
-        real = Real(home, given)
+        real = Real(home, endpoints)
         stack.callback(real.close)
         if folder is not None:
             values = {

@@ -16,7 +16,7 @@ from typing import Any
 from docstokg.contracts.state import Block
 from docstokg.domain.answer import extractive, notices
 from docstokg.settings import Settings
-from docstokg_local.evaluation.answers import HELD, held
+from docstokg_local.evaluation.answers import HELD, word_share
 
 
 def main() -> None:
@@ -29,16 +29,18 @@ def main() -> None:
     for folder in options.folders:
         lines = (folder / "given.jsonl").read_text("utf-8").splitlines()
         rows = [json.loads(line) for line in lines]
-        own = sum(is_answered(row, row["blocks"], options.least) for row in rows)
+        answered = sum(is_answered(row, row["blocks"], options.least) for row in rows)
         near = sum(is_answered(row, without_answer(row), options.least) for row in rows)
         count = len(rows)
-        print(f"| {folder.name} | {count} | {own / count:.2f} | {near / count:.2f} |")
+        print(f"| {folder.name} | {count} | {answered / count:.2f} | {near / count:.2f} |")
 
 
-def is_answered(row: Mapping[str, Any], blocks: list[Any], least: float) -> bool:
+def is_answered(row: Mapping[str, Any], blocks: list[Any], floor: float) -> bool:
     """Return whether the model answers from the first passages."""
-    read = [Block.model_validate(block) for block in blocks[: extractive.READ]]
-    return not notices.is_abstention(extractive.answer(row["question"], read, 512, least).text)
+    shown_blocks = [Block.model_validate(block) for block in blocks[: extractive.READ]]
+    return not notices.is_abstention(
+        extractive.answer(row["question"], shown_blocks, 512, floor).text
+    )
 
 
 def without_answer(row: Mapping[str, Any]) -> list[Any]:
@@ -47,7 +49,11 @@ def without_answer(row: Mapping[str, Any]) -> list[Any]:
     if row.get("gold"):
         return [block for block, document in pairs if document not in row["gold"]]
     evidence = row["evidence"]
-    return [b for b, _ in pairs if not any(held([b["text"]], one) >= HELD for one in evidence)]
+    return [
+        b
+        for b, _ in pairs
+        if not any(word_share([b["text"]], passage) >= HELD for passage in evidence)
+    ]
 
 
 if __name__ == "__main__":

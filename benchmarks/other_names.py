@@ -89,8 +89,8 @@ def main() -> None:
             after[number] - before[number] for before, after in zip(plain, scores, strict=True)
         ]
         up, down = (sum(sign * change > 0 for change in changes) for sign in (1, -1))
-        print(f"{name} without {shown([one[number] for one in plain])}")
-        print(f"  change {shown(changes, '+')}; {up} questions better, {down} worse")
+        print(f"{name} without {mean_text([scores[number] for scores in plain])}")
+        print(f"  change {mean_text(changes, '+')}; {up} questions better, {down} worse")
     wiring.close()
 
 
@@ -115,9 +115,9 @@ def measured(wiring: Wiring, questions: Sequence[Question]) -> list[tuple[float,
     scores = {question.id: (0.0, 0.0) for question in questions}
 
     def take(question: Question, body: dict[str, Any]) -> None:
-        found = documents(body)
-        first = float(found[:1] != [] and found[0] in question.gold)
-        scores[question.id] = (metrics(found, set(question.gold))["ndcg@10"], first)
+        doc_ids = documents(body)
+        first = float(doc_ids[:1] != [] and doc_ids[0] in question.gold)
+        scores[question.id] = (metrics(doc_ids, set(question.gold))["ndcg@10"], first)
 
     fields = {"top_k": TOP_K, "budget": {"timeout_s": TIME_S}}
     requests = [(question, {"query": question.question, **fields}) for question in questions]
@@ -127,7 +127,7 @@ def measured(wiring: Wiring, questions: Sequence[Question]) -> list[tuple[float,
     return list(scores.values())
 
 
-def shown(values: Sequence[float], sign: str = "") -> str:
+def mean_text(values: Sequence[float], sign: str = "") -> str:
     """Return a mean and its standard error."""
     error = statistics.stdev(values) / len(values) ** 0.5
     return f"{statistics.fmean(values):{sign}.4f} (standard error {error:.4f})"

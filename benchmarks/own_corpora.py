@@ -42,9 +42,9 @@ TOOLS = {
 def files() -> dict[str, Path]:
     """Map target paths below FOLDER to source files, without manual pages."""
     licences = Path("/usr/share/common-licenses")
-    own = Path(__file__).parent / "own_company"
+    company_folder = Path(__file__).parent / "own_company"
     return {
-        **{f"company/{path.name}": path for path in sorted(own.iterdir())},
+        **{f"company/{path.name}": path for path in sorted(company_folder.iterdir())},
         **{f"licences/{name.replace('.', '_')}.txt": licences / name for name in LICENCES},
         **{f"valgrind/{name}.html": DOC / "valgrind/html" / f"{name}.html" for name in VALGRIND},
         **{f"node/{name}.md": DOC / "nodejs/api" / f"{name}.md" for name in NODE},
@@ -64,14 +64,14 @@ def main(folder: Path) -> None:
     for page in PAGES:
         name, _, section = page.rpartition(".")
         command = ["man", "-P", "cat", section, name]
-        shown = subprocess.run(
+        rendered = subprocess.run(
             command, check=False, capture_output=True, text=True, env=environment
         )
-        if shown.returncode:
+        if rendered.returncode:
             print(f"missing: {page}")
             continue
         # Overstruck letters are bold.
-        plain = re.sub(".\x08", "", shown.stdout)
+        plain = re.sub(".\x08", "", rendered.stdout)
         _write(folder / "manpages" / f"{name.replace('.', '_')}.{section}.txt", plain)
 
 

@@ -95,25 +95,25 @@ def measure(
         machine = StateMachine.from_file(DEFINITION, handlers, 30)
         profile = cProfile.Profile()
 
-        def ask(number: int, question: str) -> None:
+        def run_question(number: int, question: str) -> None:
             done = machine.execute(envelope(question, namespace, number))
             assert done.output["statusCode"] == 200, done
-            for state, given, result in done.sizes:
-                sizes.setdefault(state, []).append((given, result))
+            for state, sent, result in done.sizes:
+                sizes.setdefault(state, []).append((sent, result))
 
         half = len(questions) - min(40, len(questions) // 3)
         for number, question in enumerate(questions[:half]):
             started = time.perf_counter()
             if number < WARM_UP:
-                ask(number, question)
+                run_question(number, question)
                 sizes.clear()
                 continue
-            meter.question(lambda n=number, q=question: ask(n, q))
+            meter.question(lambda n=number, q=question: run_question(n, q))
             walls.append((time.perf_counter() - started) * 1000)
         # Profiling slows everything several times, so it uses separate questions.
         profile.enable()
         for number, question in enumerate(questions[half:], half):
-            ask(number, question)
+            run_question(number, question)
         profile.disable()
         wiring.close()
     return meter, sizes, walls, dearest(profile, len(questions) - half, functions)
@@ -151,9 +151,9 @@ def table(meter: Meter, sizes: dict[str, list[tuple[int, int]]], walls: list[flo
         "|---|---|---|---|---|",
     ]
     for state, pairs in sizes.items():
-        given, result = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+        sent, result = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
         lines.append(
-            f"| {state} | {statistics.median(given):,.0f} | {max(given):,} |"
+            f"| {state} | {statistics.median(sent):,.0f} | {max(sent):,} |"
             f" {statistics.median(result):,.0f} | {max(result):,} |"
         )
     return "\n".join(lines)

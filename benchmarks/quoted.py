@@ -14,7 +14,7 @@ from pathlib import Path
 from docstokg.domain.answer.notices import is_abstention
 from docstokg.observability import Telemetry
 from docstokg.wiring import Wiring
-from docstokg_local.cli.question import ask, with_answer
+from docstokg_local.cli.question import submit, with_answer
 from docstokg_local.cli.stores import settings_of
 from docstokg_local.engine.workflow import LocalWorkflow
 from docstokg_local.evaluation.answers import read_answers
@@ -33,14 +33,14 @@ def main() -> None:
     wiring = Wiring(settings_of(url, url), Telemetry(level="ERROR"))
     workflow = LocalWorkflow(wiring)
     if options.questions is not None:
-        asked = [one.question for one in read_answers(options.questions, options.count)]
+        questions = [answer.question for answer in read_answers(options.questions, options.count)]
     else:
-        asked = titles(wiring, options.namespace, options.count)
+        questions = titles(wiring, options.namespace, options.count)
     verdicts: Counter[str] = Counter()
     answers = grounded = 0
-    for question in asked:
+    for question in questions:
         request = {"query": question, "namespace": options.namespace}
-        body = ask(workflow, with_answer(request, "extractive")).body
+        body = submit(workflow, with_answer(request, "extractive")).body
         answer, report = body["answer"], body["grounding"]
         if options.rows:
             print(f"{body['confidence']:.2f} {question} -> {answer}")
@@ -48,22 +48,25 @@ def main() -> None:
             continue
         answers += 1
         grounded += report["grounded"] is True
-        for one in report["sentences"]:
-            if one["reasons"] == ["no_claim"]:
+        for sentence in report["sentences"]:
+            if sentence["reasons"] == ["no_claim"]:
                 continue
-            verdicts[one["verdict"]] += 1
-            if one["verdict"] != "supported":
-                print(f"{one['verdict']} {one['reasons']}: {answer[one['start'] : one['end']]!r}")
+            verdicts[sentence["verdict"]] += 1
+            if sentence["verdict"] != "supported":
+                text = answer[sentence["start"] : sentence["end"]]
+                print(f"{sentence['verdict']} {sentence['reasons']}: {text!r}")
     counts = ", ".join(f"{count} {kind}" for kind, count in verdicts.most_common())
-    print(f"{len(asked)} questions, {answers} answers, {grounded} grounded; sentences: {counts}")
+    print(
+        f"{len(questions)} questions, {answers} answers, {grounded} grounded; sentences: {counts}"
+    )
 
 
 def titles(wiring: Wiring, namespace: str, count: int) -> list[str]:
     """Return questions for the titles and sections of a namespace, evenly over all."""
     nodes = wiring.graph_writer().stored_nodes(namespace)
     named = sorted({f"{node.title} {node.section}".strip() for node in nodes})
-    most = min(count, len(named))
-    return [f"What is {named[place * len(named) // most]}?" for place in range(most)]
+    limit = min(count, len(named))
+    return [f"What is {named[place * len(named) // limit]}?" for place in range(limit)]
 
 
 if __name__ == "__main__":

@@ -71,8 +71,8 @@ class Bucket:
 
     def fill(self, prefix: str, rows: Iterable[Row]) -> None:
         """Write passages as JSON lines below a prefix."""
-        for number, some in enumerate(batched(rows, FILE_CHUNKS)):
-            body = "".join(json.dumps(row) + "\n" for row in some).encode()
+        for number, batch in enumerate(batched(rows, FILE_CHUNKS)):
+            body = "".join(json.dumps(row) + "\n" for row in batch).encode()
             self.objects.put(f"{prefix}passages-{number:05}.jsonl", body)
 
     def run(self, stage: str, run: Mapping[str, Any]) -> dict[str, Any]:
@@ -137,8 +137,8 @@ def measured(bucket: Bucket, run: Mapping[str, Any]) -> Figures:
         bucket.run(stage, run)
     took = bucket.run("resolve", run)
     (plan,) = bucket.objects.list(f"runs/{run['run_id']}/resolved/")
-    own = (took[name] for name in ("wall", "processor", "peak_mb", "tmp_mb"))
-    return Figures(*own, plan.size / 1e6)
+    measures = (took[name] for name in ("wall", "processor", "peak_mb", "tmp_mb"))
+    return Figures(*measures, plan.size / 1e6)
 
 
 def main() -> None:
@@ -158,7 +158,7 @@ def main() -> None:
         bucket = Bucket(Path(temporary))
         first = {"run_id": "first", "namespace": NAMESPACE, "prefix": sources}
         bucket.fill(sources, padded(passages(chosen.chunks, edited=False), chosen.words))
-        found = {f"{chosen.chunks:,} new chunks": measured(bucket, first)}
+        figures_by_case = {f"{chosen.chunks:,} new chunks": measured(bucket, first)}
         if chosen.changed:
             for stage in ("write", "close"):
                 bucket.run(stage, first)
@@ -166,11 +166,13 @@ def main() -> None:
             final = passages(chosen.chunks, edited=True)
             edited = (row for row in final if row["doc_id"] == f"d{EDITED}")
             bucket.fill(str(change["prefix"]), padded(edited, chosen.words))
-            found[f"one document among {chosen.chunks:,} chunks"] = measured(bucket, change)
+            figures_by_case[f"one document among {chosen.chunks:,} chunks"] = measured(
+                bucket, change
+            )
     print("| case | wall s | CPU s | peak MB | disk MB | object MB |\n|---|---|---|---|---|---|")
-    for label, figures in found.items():
+    for label, figures in figures_by_case.items():
         print(f"| {label} | {' | '.join(f'{figure:,.0f}' for figure in figures)} |")
-    if not all(figures.fit() for figures in found.values()):
+    if not all(figures.fit() for figures in figures_by_case.values()):
         raise SystemExit("a task exceeds the limits of its function")
 
 

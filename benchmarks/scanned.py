@@ -33,7 +33,7 @@ from docstokg.adapters.conversion.parent import ChildConverter
 from docstokg.adapters.conversion.pdf_scan import read as read_page
 from docstokg.observability import Telemetry
 from docstokg.wiring import Wiring
-from docstokg_local.cli.question import ask
+from docstokg_local.cli.question import submit
 from docstokg_local.cli.stores import settings_of
 from docstokg_local.engine.workflow import LocalWorkflow
 
@@ -51,7 +51,9 @@ def plain(markdown: str) -> str:
 
 def lines_of(text: str, width: int) -> list[str]:
     """Wrap paragraphs into lines, separated by blank lines."""
-    paragraphs = (textwrap.wrap(" ".join(one.split()), width) for one in text.split("\n\n"))
+    paragraphs = (
+        textwrap.wrap(" ".join(paragraph.split()), width) for paragraph in text.split("\n\n")
+    )
     return [line for lines in paragraphs for line in (*lines, "")][:52]
 
 
@@ -63,10 +65,10 @@ def pdf(pages: list[tuple[bytes, str, str]]) -> bytes:
         f"<</Type/Pages/Kids[{kids}]/Count {len(pages)}>>".encode(),
     ]
     for at, (resource_object, name, content) in enumerate(pages):
-        own = 3 + 3 * at
+        number = 3 + 3 * at
         parts += [
-            f"<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]/Contents {own + 1} 0 R"
-            f"/Resources<</{name}<</X {own + 2} 0 R>>>>>>".encode(),
+            f"<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]/Contents {number + 1} 0 R"
+            f"/Resources<</{name}<</X {number + 2} 0 R>>>>>>".encode(),
             f"<</Length {len(content)}>>stream\n{content}\nendstream".encode(),
             resource_object,
         ]
@@ -78,9 +80,9 @@ def scanned(lines: list[str], face: str, chance: random.Random, noise: float = 2
     import cv2
 
     escaped = (re.sub(r"([()\\])", r"\\\1", line) for line in lines)
-    shown = "".join(f"({line}) Tj T* " for line in escaped)
+    operators = "".join(f"({line}) Tj T* " for line in escaped)
     font = f"<</Type/Font/Subtype/Type1/BaseFont/{face}>>".encode()
-    page = pdf([(font, "Font", f"BT /X 11 Tf 14.5 TL 56 780 Td {shown} ET")])
+    page = pdf([(font, "Font", f"BT /X 11 Tf 14.5 TL 56 780 Td {operators} ET")])
     drawn = pdfium.PdfDocument(page)[0].render(scale=200 / 72, grayscale=True).to_numpy()
     high, wide = drawn.shape[:2]
     turn = cv2.getRotationMatrix2D((wide / 2, high / 2), chance.uniform(-3, 3), 1.0)
@@ -107,11 +109,11 @@ def make(folder: Path) -> None:
         (folder / f"scan-{number}.pdf").write_bytes(pdf(pages))
 
 
-def errors(read: str, truth: str) -> int:
+def errors(text: str, truth: str) -> int:
     """Return the Levenshtein distance."""
     letters = np.array([ord(letter) for letter in truth])
     steps = row = np.arange(len(truth) + 1)
-    for letter in read:
+    for letter in text:
         changed = row[:-1] + (letters != ord(letter))
         row = np.concatenate(([row[0] + 1], np.minimum(row[1:] + 1, changed)))
         row = np.minimum.accumulate(row - steps) + steps
@@ -150,25 +152,30 @@ def sure(seed: int) -> None:
         page = pdfium.PdfDocument(pdf([(picture, "XObject", "595 0 0 842 0 0 cm /X Do")]))[0]
         for words in read_page(page):
             text = " ".join(word for word, _, _ in words)
-            counts[min(told for _, _, told in words) // 10][text in lines] += 1
+            counts[min(confidence for _, _, confidence in words) // 10][text in lines] += 1
     for hundredth, (wrong, right) in sorted(counts.items()):
         print(f".{hundredth:02} {wrong:4} wrong {right:4} right")
 
 
 def ask_all(wiring: Wiring) -> None:
     """Print each question with the rank of its page, and the number of first and found pages."""
-    flow, first, found = LocalWorkflow(wiring), 0, 0
+    flow, first, hits = LocalWorkflow(wiring), 0, 0
     for at, line in enumerate(QUESTIONS.read_text("utf-8").splitlines()):
         question = json.loads(line)["question"]
-        asked = {"query": question, "namespace": "scans", "budget": {"timeout_s": 30}}
-        citations = ask(flow, asked).body["citations"]
+        request = {"query": question, "namespace": "scans", "budget": {"timeout_s": 30}}
+        citations = submit(flow, request).body["citations"]
         gold = (f"scan-{at // PAGES}.pdf", at % PAGES + 1)
-        pages = list(dict.fromkeys((one["doc_id"], one["page"]) for one in citations))
+        pages = list(
+            dict.fromkeys((citation["doc_id"], citation["page"]) for citation in citations)
+        )
         rank = pages.index(gold) + 1 if gold in pages else 0
-        first, found = first + (rank == 1), found + bool(rank)
-        assert all(one["ocr"] and one["ocr_confidence"] and one["boxes"] for one in citations)
+        first, hits = first + (rank == 1), hits + bool(rank)
+        assert all(
+            citation["ocr"] and citation["ocr_confidence"] and citation["boxes"]
+            for citation in citations
+        )
         print(f"{rank:3} {question}")
-    print(f"first {first}, found {found}")
+    print(f"first {first}, found {hits}")
 
 
 def main() -> None:
@@ -177,13 +184,13 @@ def main() -> None:
     parser.add_argument("what", choices=("make", "read", "ask", "sure"))
     parser.add_argument("folder", type=Path, help="folder, or the seed of `sure`")
     parser.add_argument("--index", default="")
-    told = parser.parse_args()
-    if told.what == "ask":
-        ask_all(Wiring(settings_of(told.index, told.index), Telemetry(level="ERROR")))
-    elif told.what == "sure":
-        sure(int(told.folder.name))
+    options = parser.parse_args()
+    if options.what == "ask":
+        ask_all(Wiring(settings_of(options.index, options.index), Telemetry(level="ERROR")))
+    elif options.what == "sure":
+        sure(int(options.folder.name))
     else:
-        (make if told.what == "make" else read)(told.folder)
+        (make if options.what == "make" else read)(options.folder)
 
 
 if __name__ == "__main__":

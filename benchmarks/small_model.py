@@ -90,18 +90,18 @@ def ask_all(folders: list[str], model: str, out: Path) -> None:
             if row.get("type") in (None, "Fact Retrieval", "answerable")
         ]
         count = ASKED.get(folder.name, ASKED_ELSEWHERE)
-        own = rows[begin : begin + count]
-        placed += [(n / count, row["id"], row) for n, row in enumerate(own)]
-    known = {row["id"] for row in _rows(out)} if out.exists() else set()
-    more = {"models": (model, extractive.MODEL)}
-    wiring = Wiring(Settings.from_environment(os.environ).model_copy(update=more), QUIET)
+        batch = rows[begin : begin + count]
+        placed += [(n / count, row["id"], row) for n, row in enumerate(batch)]
+    answered = {row["id"] for row in _rows(out)} if out.exists() else set()
+    changes = {"models": (model, extractive.MODEL)}
+    wiring = Wiring(Settings.from_environment(os.environ).model_copy(update=changes), QUIET)
     with out.open("a", encoding="utf-8") as file:
-        for _, name, row in sorted(placed, key=lambda one: one[:2]):
-            if name not in known:
+        for _, name, row in sorted(placed, key=lambda placement: placement[:2]):
+            if name not in answered:
                 arms = {arm: _answer(wiring, row, model, arm) for arm in ARMS}
-                made = {"model": model, "arms": arms} | row
-                del made["blocks"]
-                file.write(json.dumps(made, ensure_ascii=False) + "\n")
+                row_out = {"model": model, "arms": arms} | row
+                del row_out["blocks"]
+                file.write(json.dumps(row_out, ensure_ascii=False) + "\n")
                 file.flush()
 
 
@@ -112,11 +112,11 @@ def _answer(wiring: Wiring, row: Row, model: str, arm: str) -> Row:
     if arm == "plain":
         count = len(prompt.passages_within(blocks, CONTEXT))
         passages = "\n\n".join(block.text for block in blocks[:count])
-        asked = PLAIN.format(passages=passages, question=row["question"])
+        content = PLAIN.format(passages=passages, question=row["question"])
         text = (
             wiring.language_model()
             .complete(
-                [{"role": "user", "content": asked}],
+                [{"role": "user", "content": content}],
                 model=model,
                 temperature=0.0,
                 max_tokens=TOKENS,
@@ -127,9 +127,9 @@ def _answer(wiring: Wiring, row: Row, model: str, arm: str) -> Row:
     else:
         plan = _plan(wiring, row["question"], model if arm == "product" else extractive.MODEL)
         run = Run.of({"plan": plan.model_dump(mode="json")}, QUIET)
-        made = synthesize(run, blocks, relevant=True, language_model=wiring.language_model)
-        given = blocks[: made.block_count]
-        text = check_answer(made.answer, given, query=plan.query, repair=plan.repair).answer
+        reply = synthesize(run, blocks, relevant=True, language_model=wiring.language_model)
+        shown_blocks = blocks[: reply.block_count]
+        text = check_answer(reply.answer, shown_blocks, query=plan.query, repair=plan.repair).answer
     return {"text": text, "took_s": round(time.monotonic() - began, 1)}
 
 
@@ -137,9 +137,9 @@ def _plan(wiring: Wiring, question: str, model: str) -> Plan:
     synthesis = {"enabled": True, "model": model}
     budget = {"max_tokens_gen": TOKENS, "max_tokens_context": CONTEXT}
     request = {"query": question, "synthesis": synthesis, "budget": budget}
-    made = build(wiring)({"envelope": envelope_of(request, "answer").model_dump()}, None)
+    validated = build(wiring)({"envelope": envelope_of(request, "answer").model_dump()}, None)
     late = int(1000 * (time.time() + DAY_S))
-    return Plan.model_validate(made["plan"]).model_copy(update={"deadline_ms": late})
+    return Plan.model_validate(validated["plan"]).model_copy(update={"deadline_ms": late})
 
 
 def _judged(row: Row, arm: str) -> Row:
@@ -150,22 +150,26 @@ def _judged(row: Row, arm: str) -> Row:
     silent = not right and _SILENT.search(text) is not None
     refused = silent or not text.strip() or notices.is_abstention(without_markers(text))
     named = {"id": row["id"], "model": row["model"], "arm": arm}
-    said = {"right": right and not refused, "refused": refused}
-    return named | said | {"seconds": row["arms"][arm]["took_s"]}
+    measures = {"right": right and not refused, "refused": refused}
+    return named | measures | {"seconds": row["arms"][arm]["took_s"]}
 
 
-def report(answers: list[Path], kept: Path | None) -> None:
+def report(answers: list[Path], rows_file: Path | None) -> None:
     """Print a line per model and arm, and the paired comparison with the plain prompt."""
-    made = [_judged(row, arm) for path in answers for row in _rows(path) for arm in ARMS]
-    if kept:
-        kept.write_text("".join(json.dumps(row) + "\n" for row in made), "utf-8")
-    for model in sorted({row["model"] for row in made}):
-        by_arm = {arm: [r for r in made if (r["model"], r["arm"]) == (model, arm)] for arm in ARMS}
-        for arm, own in by_arm.items():
+    judged = [_judged(row, arm) for path in answers for row in _rows(path) for arm in ARMS]
+    if rows_file:
+        rows_file.write_text("".join(json.dumps(row) + "\n" for row in judged), "utf-8")
+    for model in sorted({row["model"] for row in judged}):
+        by_arm = {
+            arm: [r for r in judged if (r["model"], r["arm"]) == (model, arm)] for arm in ARMS
+        }
+        for arm, rows_of_arm in by_arm.items():
             right, refused, s = (
-                sum(r[key] for r in own) for key in ("right", "refused", "seconds")
+                sum(r[key] for r in rows_of_arm) for key in ("right", "refused", "seconds")
             )
-            print(f"{model} {arm}: {right} right, {refused} refused of {len(own)}; {s:.0f} s")
+            print(
+                f"{model} {arm}: {right} right, {refused} refused of {len(rows_of_arm)}; {s:.0f} s"
+            )
         pairs = [
             (a["right"], b["right"])
             for a, b in zip(by_arm["product"], by_arm["plain"], strict=True)

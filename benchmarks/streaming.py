@@ -55,10 +55,13 @@ def main() -> None:
         with closing(socket.socket()) as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
-        more = {"DOCSTOKG_LLM_BASE_URL": model.url, "DOCSTOKG_MODELS": "gateway/tiny,extractive"}
+        variables = {
+            "DOCSTOKG_LLM_BASE_URL": model.url,
+            "DOCSTOKG_MODELS": "gateway/tiny,extractive",
+        }
         server = subprocess.Popen(
             [*command, "serve", "--port", str(port), "--workers", "1", *stores],
-            env={**os.environ, **more},
+            env={**os.environ, **variables},
         )
         try:
             _wait(port)
@@ -119,18 +122,18 @@ def _leave(port: int, pid: int, model: StreamingModel, count: int, at_once: int)
 
     def leave(_: int) -> None:
         nonlocal refused
-        with closing(socket.create_connection(("127.0.0.1", port), timeout=60)) as one:
-            one.sendall(head + body)
+        with closing(socket.create_connection(("127.0.0.1", port), timeout=60)) as connection:
+            connection.sendall(head + body)
             seen = b""
             while b"event: sentence" not in seen:
-                part = one.recv(65536)
+                part = connection.recv(65536)
                 seen += part
                 if not part or seen.startswith(b"HTTP/1.1 503"):
                     with lock:
                         refused += 1
                     return
 
-    left, before = model.left, _open(pid)
+    remaining, before = model.left, _open(pid)
     with ThreadPoolExecutor(at_once) as clients:
         list(clients.map(leave, range(count)))
     began = time.perf_counter()
@@ -139,14 +142,14 @@ def _leave(port: int, pid: int, model: StreamingModel, count: int, at_once: int)
     waited = time.perf_counter() - began
     time.sleep(6)  # kept-alive connections end
     print(
-        f"{count} left, {refused} refused; calls cut off {model.left - left}, open "
+        f"{count} left, {refused} refused; calls cut off {model.left - remaining}, open "
         f"{model.open_calls} after {waited:.2f} s; threads, sockets {before} -> {_open(pid)}"
     )
 
 
 def _open(pid: int) -> tuple[int, int]:
     """Return the number of threads and sockets of a process."""
-    links = [str(Path(one.path).readlink()) for one in os.scandir(f"/proc/{pid}/fd")]
+    links = [str(Path(entry.path).readlink()) for entry in os.scandir(f"/proc/{pid}/fd")]
     threads = len(list(os.scandir(f"/proc/{pid}/task")))
     return threads, sum(link.startswith("socket:") for link in links)
 

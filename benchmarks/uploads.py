@@ -37,8 +37,8 @@ class CountedBucket:
     def list(self, prefix: str, after: str = "") -> Sequence[StoredObject]:
         """List objects."""
         self.requests["writes"] += 1  # S3 bills a list like a write
-        found: Sequence[StoredObject] = self._inner.list(prefix, after)
-        return found
+        objects: Sequence[StoredObject] = self._inner.list(prefix, after)
+        return objects
 
     def get(self, key: str) -> bytes:
         """Read an object."""
@@ -80,13 +80,13 @@ class Runs:
 
             return call
 
-        functions = {key: timed(_stage(key), one) for key, one in self._functions.items()}
+        functions = {key: timed(_stage(key), stage) for key, stage in self._functions.items()}
         before = self._bucket.requests.copy()
-        ended = run_ingest(functions, self._bucket, {**arguments, "small": self._small})
-        if ended.status != "SUCCEEDED":
-            raise SystemExit(f"{ended.error}: {ended.cause}")
+        execution = run_ingest(functions, self._bucket, {**arguments, "small": self._small})
+        if execution.status != "SUCCEEDED":
+            raise SystemExit(f"{execution.error}: {execution.cause}")
         self.measured = {
-            "transitions": len(ended.states),
+            "transitions": len(execution.states),
             "calls": calls,
             "cpu_ms": dict(spent),
             **(self._bucket.requests - before),
@@ -118,7 +118,7 @@ def measured(small: bool) -> dict[str, Any]:
         bucket = CountedBucket(wiring.object_store())
         wiring.override("object_store", bucket)
         runs = Runs(wiring, bucket, small)
-        jobs, found = BucketJobs(bucket, runs, "b"), []
+        jobs, measured_runs = BucketJobs(bucket, runs, "b"), []
         caller = Caller(sub="s", namespaces=("*",), groups=("*",), load=("*",))
         for number in range(1 + WARM):
             # Every passage differs, so that no vector is in the cache.
@@ -132,18 +132,18 @@ def measured(small: bool) -> dict[str, Any]:
                 documents=(document,),
             )
             jobs.add(order)
-            found.append(runs.measured)
+            measured_runs.append(runs.measured)
         report = json.loads(bucket.get("runs/job-0/report.json"))
         wiring.close()
-    warm = found[1:]
-    least = {stage: min(one["cpu_ms"][stage] for one in warm) for stage in warm[0]["cpu_ms"]}
-    return {**warm[0], "cpu_ms": least, "chunks": report["chunks"], "bytes": len(text.encode())}
+    warm = measured_runs[1:]
+    lowest = {stage: min(upload["cpu_ms"][stage] for upload in warm) for stage in warm[0]["cpu_ms"]}
+    return {**warm[0], "cpu_ms": lowest, "chunks": report["chunks"], "bytes": len(text.encode())}
 
 
 def main() -> None:
     """Measure both paths and write the file."""
-    found = {"direct": measured(True), "maps": measured(False)}
-    Path(MEASURED).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    figures = {"direct": measured(True), "maps": measured(False)}
+    Path(MEASURED).write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
     sys.stdout.write(MEASURED.read_text("utf-8"))
 
 

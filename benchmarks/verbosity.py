@@ -30,7 +30,7 @@ from docstokg.loading.read.rejects import RejectLog
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.cli.question import ask
+from docstokg_local.cli.question import submit
 from docstokg_local.engine.workflow import LocalWorkflow
 from docstokg_local.evaluation.retrieval import Question, read_questions
 from docstokg_local.loading.stores import stores_of
@@ -74,12 +74,12 @@ def measure(
     rows = []
     for verbosity in verbosities:
         fields = {"namespace": namespace, "verbosity": verbosity, "budget": {"timeout_s": 20}}
-        ask(workflow, {**fields, "query": questions[0].question})
+        submit(workflow, {**fields, "query": questions[0].question})
         named = track(questions, description=verbosity, console=Console(stderr=True))
         for question in named:
             sink.sums.clear()
             started = time.perf_counter()
-            status, body = ask(workflow, {**fields, "query": question.question})
+            status, body = submit(workflow, {**fields, "query": question.question})
             ms = (time.perf_counter() - started) * 1000
             rows.append(
                 {
@@ -103,17 +103,17 @@ def table(rows: Sequence[Row]) -> str:
     header += ("expanded", "pruned", "plan rejects", "query timeouts", "degraded", "not 200")
     lines = [f"| {' | '.join(header)} |", "|---" * len(header) + "|"]
     for verbosity in dict.fromkeys(row["verbosity"] for row in rows):
-        own = [row for row in rows if row["verbosity"] == verbosity]
-        p50, p95 = np.percentile([row["ms"] for row in own], (50, 95))
+        rows_of_verbosity = [row for row in rows if row["verbosity"] == verbosity]
+        p50, p95 = np.percentile([row["ms"] for row in rows_of_verbosity], (50, 95))
         values = (
             verbosity,
-            len(own),
+            len(rows_of_verbosity),
             f"{p50:.0f}",
             f"{p95:.0f}",
-            f"{sum(row['nodes'] for row in own) / len(own):.1f}",
-            *(sum(row[name] for row in own) for name in COUNTERS),
-            sum(bool(row["reasons"]) for row in own),
-            sum(row["status"] != 200 for row in own),
+            f"{sum(row['nodes'] for row in rows_of_verbosity) / len(rows_of_verbosity):.1f}",
+            *(sum(row[name] for row in rows_of_verbosity) for name in COUNTERS),
+            sum(bool(row["reasons"]) for row in rows_of_verbosity),
+            sum(row["status"] != 200 for row in rows_of_verbosity),
         )
         lines.append(f"| {' | '.join(map(str, values))} |")
     return "\n".join(lines)

@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def questions_of(
-    checkout: Path, topic: str, folder: Path, least: int, most: int
+    checkout: Path, topic: str, folder: Path, shortest: int, longest_allowed: int
 ) -> list[dict[str, object]]:
     """Write the pages of a topic; return its questions with the names of their pages."""
     corpus = next((checkout / "corpus" / topic).iterdir())
@@ -59,7 +59,7 @@ def questions_of(
         cited = {pages.get(url) for url in row["ref_urls"]} or {None}
         paths = [path for path in cited if path is not None]
         longest = max((len(texts[path]) for path in paths), default=0)
-        if len(paths) < len(cited) or not least <= longest < most:
+        if len(paths) < len(cited) or not shortest <= longest < longest_allowed:
             continue
         for path in paths:
             (folder / path.name).write_text(texts[path], "utf-8")

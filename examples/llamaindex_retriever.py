@@ -20,18 +20,18 @@ class DocsToKGRetriever(BaseRetriever):
         self._client, self._asked = client, {"namespace": namespace, "top_k": top_k}
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        found = self._client.search(query_bundle.query_str, verbosity="full", **self._asked)
+        response = self._client.search(query_bundle.query_str, verbosity="full", **self._asked)
         nodes = []
-        for one in found.citations:
-            about = one.model_dump(mode="json", exclude={"full_text"})
-            hidden = {f"excluded_{who}_metadata_keys": [*about] for who in ("llm", "embed")}
-            text = one.full_text or one.snippet
-            node = TextNode(id_=one.uuid, text=text, metadata=about, **hidden)
-            nodes.append(NodeWithScore(node=node, score=one.score))
+        for citation in response.citations:
+            about = citation.model_dump(mode="json", exclude={"full_text"})
+            hidden = {f"excluded_{role}_metadata_keys": [*about] for role in ("llm", "embed")}
+            text = citation.full_text or citation.snippet
+            node = TextNode(id_=citation.uuid, text=text, metadata=about, **hidden)
+            nodes.append(NodeWithScore(node=node, score=citation.score))
         return nodes
 
 
 if __name__ == "__main__":
     question, namespace, url = sys.argv[1:]
-    for found in DocsToKGRetriever(Client(url), namespace).retrieve(question):
-        print(found.node.metadata["doc_id"], "-", found.node.text[:80].replace("\n", " "))
+    for scored in DocsToKGRetriever(Client(url), namespace).retrieve(question):
+        print(scored.node.metadata["doc_id"], "-", scored.node.text[:80].replace("\n", " "))

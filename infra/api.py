@@ -162,7 +162,7 @@ class Api(Construct):
         group = log_group(self, "ExecutionLogs", stack, name)
         self.api.deployment_stage.node.add_dependency(group)
 
-    def _callers(self, construct_id: str, what: str, *, loads: bool) -> iam.ManagedPolicy:
+    def _callers(self, construct_id: str, purpose: str, *, loads: bool) -> iam.ManagedPolicy:
         arns = [
             self.api.arn_for_execute_api(
                 route.method,
@@ -173,7 +173,7 @@ class Api(Construct):
             if route.loads == loads
         ]
         calling = iam.PolicyStatement(actions=["execute-api:Invoke"], resources=arns)
-        return policy_of(self, construct_id, f"{what} one environment", [calling], ONE_SEGMENT)
+        return policy_of(self, construct_id, f"{purpose} one environment", [calling], ONE_SEGMENT)
 
     def _add(self, route: Route) -> None:
         caller = templates.caller("none") if route.open else self._caller
@@ -342,8 +342,8 @@ class Api(Construct):
         for kind, (status, code, detail, retry) in rows.items():
             headers = {"Content-Type": "'application/problem+json'"} | self._cors
             if status == HTTPStatus.UNAUTHORIZED and self._authorizer is not None:
-                where = f'Bearer resource_metadata="{self._url}{PROTECTED}"'
-                headers["WWW-Authenticate"] = f"'{where}'"
+                challenge = f'Bearer resource_metadata="{self._url}{PROTECTED}"'
+                headers["WWW-Authenticate"] = f"'{challenge}'"
             if retry:
                 headers["Retry-After"] = f"'{retry}'"
             self.api.add_gateway_response(

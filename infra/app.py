@@ -48,10 +48,10 @@ def still_read(running: Mapping[str, Any], data: Mapping[str, Any]) -> list[str]
     Names without `PublishOutput`. `running`: template of the deployed functions; `data`: new
     template of the data stack.
     """
-    read = set(re.findall(r'"OutputName": "(\w+)"', json.dumps(running)))
+    imports = set(re.findall(r'"OutputName": "(\w+)"', json.dumps(running)))
     return sorted(
         output.removeprefix("PublishOutput")
-        for output in read - data["Outputs"].keys()
+        for output in imports - data["Outputs"].keys()
         if not any(resource in output for resource in data["Resources"])
     )
 
@@ -73,9 +73,9 @@ def refuse_removals(app: cdk.App, target: Environment, session: Any) -> None:
         aws_secret_access_key=keys["SecretAccessKey"],
         aws_session_token=keys["SessionToken"],
     ).get_template(StackName=name)["TemplateBody"]
-    if read := still_read(running, data.template):
+    if outputs := still_read(running, data.template):
         cdk.Annotations.of(app.node.find_child(f"{name}-data")).add_error(
-            f"{name} still reads {', '.join(read)}: deploy the functions without it first, "
+            f"{name} still reads {', '.join(outputs)}: deploy the functions without it first, "
             f"`cdk deploy {name} --exclusively -c env={target.name}`, then all"
         )
         app.synth(force=True)
@@ -141,9 +141,9 @@ def _for_cli() -> None:
     app = cdk.App()
     name = app.node.try_get_context("env")
     if not name:
-        known = ", ".join(f"-c env={known}" for known in sorted(ENVIRONMENTS))
+        choices = ", ".join(f"-c env={name}" for name in sorted(ENVIRONMENTS))
         empty = cdk.Stack(app, "no-environment")
-        cdk.Annotations.of(empty).add_error(f"say which environment: {known}")
+        cdk.Annotations.of(empty).add_error(f"say which environment: {choices}")
         app.synth()
         return
     target = deployable(str(name))

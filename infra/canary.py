@@ -40,10 +40,14 @@ def keep_asking(
             retry_attempts=0,
         ),
     )
-    found = observability.service("rag_found_requests_total", minutes=canary.minutes)
-    say = f"No passage was found for anybody, although one asks every {canary.minutes} minutes."
+    successes = observability.service("rag_found_requests_total", minutes=canary.minutes)
+    description = (
+        f"No passage was found for anybody, although one asks every {canary.minutes} minutes."
+    )
     # No passages and no alarm before the first load.
-    observability.alarm("Unanswered", found, 1, MISSED, say, under=True, silence="bad once heard")
+    observability.alarm(
+        "Unanswered", successes, 1, MISSED, description, under=True, silence="bad once heard"
+    )
 
 
 def envelope_of(canary: Canary) -> dict[str, object]:

@@ -44,15 +44,15 @@ class SearchData(Construct):
             self._shared = shared_arn(self, "IndexArn", self.arn)
         # For the role that runs `docstokg load` or `make index-...`.
         every = iam.PolicyStatement(actions=VERBS, resources=[f"{self.arn}/*"])
-        what = "load and delete chunks and facts of one environment"
-        self.loader = policy_of(self, "Loader", what, [every], ANY_INDEX)
+        purpose = "load and delete chunks and facts of one environment"
+        self.loader = policy_of(self, "Loader", purpose, [every], ANY_INDEX)
 
     def grant_read(self, role: iam.Role) -> None:
         """Allow `role` to search and read by id only."""
         name = self._environment.index_name
         paths = ["_msearch", "_mget"]
         kinds = (name, f"{name}-facts", f"{name}-documents")
-        paths += [f"{index}/{read}" for index in kinds for read in READS]
+        paths += [f"{index}/{operation}" for index in kinds for operation in READS]
         allow(role, ["es:ESHttpGet", "es:ESHttpPost"], *(f"{self.arn}/{path}" for path in paths))
 
     def grant_load(self, role: iam.Role) -> None:
@@ -82,12 +82,12 @@ class SearchData(Construct):
             for kind in ("SEARCH_SLOW_LOGS", "INDEX_SLOW_LOGS", "ES_APPLICATION_LOGS")
         }
         ours = {"StringEquals": {"aws:SourceAccount": stack.account}}
-        written = iam.PolicyStatement(
+        statement = iam.PolicyStatement(
             principals=[iam.ServicePrincipal("es.amazonaws.com", conditions=ours)],
             actions=["logs:PutLogEvents", "logs:CreateLogStream"],
             resources=[group.log_group_arn for group in groups.values()],
         )
-        delivery = iam.PolicyDocument(statements=[written]).to_json()
+        delivery = iam.PolicyDocument(statements=[statement]).to_json()
         log_policy = logs.CfnResourcePolicy(
             self,
             "LogDelivery",
@@ -122,7 +122,9 @@ class SearchData(Construct):
             },
             vpc_options={
                 "securityGroupIds": [network.group.security_group_id],
-                "subnetIds": [one.subnet_id for one in network.vpc.private_subnets[: index.zones]],
+                "subnetIds": [
+                    subnet.subnet_id for subnet in network.vpc.private_subnets[: index.zones]
+                ],
             }
             if network
             else None,

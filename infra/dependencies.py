@@ -48,11 +48,13 @@ def watch_dependencies(
             ("ManagerCpu", "MasterCPUUtilization", "Average", 50, 3, "Managers: CPU over 50 %."),
             ("ManagerMemory", "MasterJVMMemoryPressure", "Maximum", 95, 3, "Managers: heap."),
         ]
-    for name, metric, statistic, threshold, periods, say in watched:
+    for name, metric, statistic, threshold, periods, description in watched:
         measured = cloudwatch.Metric(
             namespace="AWS/ES", metric_name=metric, statistic=statistic, dimensions_map=domain
         )
-        observability.alarm(f"Index{name}", measured, threshold, periods, say, under=name in UNDER)
+        observability.alarm(
+            f"Index{name}", measured, threshold, periods, description, under=name in UNDER
+        )
     for pool in REJECTED:
         total = cloudwatch.Metric(
             namespace="AWS/ES",
@@ -61,8 +63,8 @@ def watch_dependencies(
             dimensions_map=domain,
         )
         new = cloudwatch.MathExpression(expression="DIFF(total)", using_metrics={"total": total})
-        say = f"The index refuses {pool.lower()} requests: its queue is full."
-        observability.alarm(f"IndexRejects{pool}", new, 0, 1, say)
+        description = f"The index refuses {pool.lower()} requests: its queue is full."
+        observability.alarm(f"IndexRejects{pool}", new, 0, 1, description)
     for table in (data.state.cache, data.state.circuit):
         refused = {
             name.lower(): table.metric(f"{name}ThrottleEvents", statistic="Sum")
@@ -71,8 +73,8 @@ def watch_dependencies(
         both = cloudwatch.MathExpression(
             expression="read + write", using_metrics=refused, label="refused"
         )
-        say = f"{table.node.id}: reads or writes are refused; the table's own limits."
-        observability.alarm(f"Throttles{table.node.id}", both, 0, 2, say)
+        description = f"{table.node.id}: reads or writes are refused; the table's own limits."
+        observability.alarm(f"Throttles{table.node.id}", both, 0, 2, description)
     oldest = traces.metric_approximate_age_of_oldest_message(statistic="Maximum")
     late = "A trace waits for over 15 minutes: the function record does not keep up."
     observability.alarm("TracesOld", oldest, STALE_S, 2, late)
@@ -92,5 +94,5 @@ def watch_firewall(observability: Observability, acl: str) -> None:
         statistic="Sum",
         dimensions_map={"WebACL": acl, "Rule": RATE, "Region": region},
     )
-    say = "The firewall refused over 20 requests in five minutes for their address's rate."
-    observability.alarm("WafThrottled", refused, THROTTLED, 2, say)
+    description = "The firewall refused over 20 requests in five minutes for their address's rate."
+    observability.alarm("WafThrottled", refused, THROTTLED, 2, description)

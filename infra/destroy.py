@@ -12,7 +12,7 @@ POLICIES = ("CallerPolicy", "LoadingCallerPolicy", "LoaderPolicy", "SourcesPolic
 BUCKETS = ("DocumentBucket", "SnapshotBucket")
 
 
-def destroy(target: Environment, session: Any, say: Callable[[str], object]) -> None:
+def destroy(target: Environment, session: Any, report: Callable[[str], object]) -> None:
     """Delete both stacks of an environment, if they exist, and wait.
 
     Detaches policies, deletes versions of flags and, unless `retain_data`, empties buckets (see
@@ -22,24 +22,24 @@ def destroy(target: Environment, session: Any, say: Callable[[str], object]) -> 
     for stack in (f"docstokg-{target.name}", f"docstokg-{target.name}-data"):
         outputs = _outputs(cloudformation, stack)
         if outputs is None:
-            say(f"{stack} is not there")
+            report(f"{stack} is not there")
             continue
         for name in POLICIES:
             if arn := outputs.get(name):
                 for holder in detach(session.resource("iam").Policy(arn)):
-                    say(f"{name} taken from {holder}")
+                    report(f"{name} taken from {holder}")
         if profile := outputs.get("FlagsProfile"):
             application, _, profile_id = profile.split("/")
             count = forget_versions(session.client("appconfig"), application, profile_id)
-            say(f"{count} versions of the flags deleted")
+            report(f"{count} versions of the flags deleted")
         for name in BUCKETS:
             if (bucket := outputs.get(name)) and not target.retain_data:
                 count = empty(session.resource("s3").Bucket(bucket))
-                say(f"{count} objects of {bucket} deleted")
+                report(f"{count} objects of {bucket} deleted")
         cloudformation.delete_stack(StackName=stack)
         waiting = cloudformation.get_waiter("stack_delete_complete")
         waiting.wait(StackName=stack, WaiterConfig={"Delay": 15, "MaxAttempts": 480})
-        say(f"{stack} is gone")
+        report(f"{stack} is gone")
 
 
 def detach(policy: Any) -> Iterator[str]:
@@ -65,22 +65,22 @@ def forget_versions(appconfig: Any, application: str, profile: str) -> int:
     """Delete every hosted version of a profile; return their number."""
     of = {"ApplicationId": application, "ConfigurationProfileId": profile}
     count = 0
-    while found := appconfig.list_hosted_configuration_versions(**of)["Items"]:
-        for version in found:
+    while versions := appconfig.list_hosted_configuration_versions(**of)["Items"]:
+        for version in versions:
             number = version["VersionNumber"]
             appconfig.delete_hosted_configuration_version(**of, VersionNumber=number)
-        count += len(found)
+        count += len(versions)
     return count
 
 
 def _outputs(cloudformation: Any, stack: str) -> Mapping[str, str] | None:
     try:
-        (found,) = cloudformation.describe_stacks(StackName=stack)["Stacks"]
+        (description,) = cloudformation.describe_stacks(StackName=stack)["Stacks"]
     except cloudformation.exceptions.ClientError as exc:
         if "does not exist" in str(exc):
             return None
         raise
-    return {one["OutputKey"]: one["OutputValue"] for one in found.get("Outputs", ())}
+    return {output["OutputKey"]: output["OutputValue"] for output in description.get("Outputs", ())}
 
 
 def main(name: str, yes: bool = False) -> None:

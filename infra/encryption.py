@@ -29,7 +29,7 @@ def data_key(scope: Construct, *, retain: bool) -> kms.Key:
     service = iam.ServicePrincipal(f"logs.{stack.region}.amazonaws.com", conditions=ours)
     uses = ("Encrypt", "Decrypt", "GenerateDataKey*", "DescribeKey")
     key.grant(service, *(f"kms:{use}" for use in uses))
-    here = {"StringEquals": {"aws:SourceAccount": stack.account}}
-    rules = iam.ServicePrincipal("events.amazonaws.com", conditions=here)
+    condition = {"StringEquals": {"aws:SourceAccount": stack.account}}
+    rules = iam.ServicePrincipal("events.amazonaws.com", conditions=condition)
     key.grant(rules, "kms:Decrypt", "kms:GenerateDataKey*")
     return key

@@ -25,7 +25,7 @@ def firewall(stack: Stack, name: str, requests_per_5_minutes: int, stage_arn: st
     It has a rate rule (429 with a problem body) and AWS's lists. Refused requests are logged
     without credentials and query strings; bodies never are.
     """
-    made = Construct(stack, "Firewall")
+    construct = Construct(stack, "Firewall")
     problem = gateway_problem(429, "throttled", "Too many requests from this address.").replace(
         '"$context.requestId"', '""'
     )
@@ -36,7 +36,7 @@ def firewall(stack: Stack, name: str, requests_per_5_minutes: int, stage_arn: st
     }
     flood = {"aggregateKeyType": "IP", "limit": requests_per_5_minutes}
     acl = wafv2.CfnWebACL(
-        made,
+        construct,
         "Acl",
         name=name,
         scope="REGIONAL",
@@ -56,9 +56,9 @@ def firewall(stack: Stack, name: str, requests_per_5_minutes: int, stage_arn: st
         ],
         visibility_config=_visible(name),
     )
-    wafv2.CfnWebACLAssociation(made, "Api", resource_arn=stage_arn, web_acl_arn=acl.attr_arn)
+    wafv2.CfnWebACLAssociation(construct, "Api", resource_arn=stage_arn, web_acl_arn=acl.attr_arn)
     # WAF takes groups with this prefix only, and their ARN without `:*`.
-    group = log_group(made, "Logs", stack, f"aws-waf-logs-{name}")
+    group = log_group(construct, "Logs", stack, f"aws-waf-logs-{name}")
     arn = stack.format_arn(
         service="logs",
         resource="log-group",
@@ -66,13 +66,13 @@ def firewall(stack: Stack, name: str, requests_per_5_minutes: int, stage_arn: st
         arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
     )
     blocked = {"ActionCondition": {"Action": "BLOCK"}}
-    keep = {"Behavior": "KEEP", "Conditions": [blocked], "Requirement": "MEETS_ANY"}
+    log_filter = {"Behavior": "KEEP", "Conditions": [blocked], "Requirement": "MEETS_ANY"}
     logged = wafv2.CfnLoggingConfiguration(
-        made,
+        construct,
         "Logging",
         resource_arn=acl.attr_arn,
         log_destination_configs=[arn],
-        logging_filter={"DefaultBehavior": "DROP", "Filters": [keep]},
+        logging_filter={"DefaultBehavior": "DROP", "Filters": [log_filter]},
         redacted_fields=[
             *({"singleHeader": {"Name": header}} for header in SECRET_HEADERS),
             {"queryString": {}},

@@ -78,10 +78,10 @@ class Flags(Construct):
                 # CDK's kept versions would block the profile's deletion.
                 child.apply_removal_policy(cdk.RemovalPolicy.DESTROY)
         of, at = self.application.application_id, self.environment.environment_id
-        what = self.profile.configuration_profile_id
-        self.path = f"{of}/{at}/{what}"
+        profile = self.profile.configuration_profile_id
+        self.path = f"{of}/{at}/{profile}"
         # Fetched while a sandbox starts, before the first request.
-        self.prefetch = f"/applications/{of}/environments/{at}/configurations/{what}"
+        self.prefetch = f"/applications/{of}/environments/{at}/configurations/{profile}"
 
     def roll_back_on(self, alarm: cloudwatch.Alarm) -> None:
         """Roll back a change of flags if `alarm` fires during its rollout."""

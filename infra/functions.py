@@ -197,8 +197,8 @@ class Functions(Construct):
             values.update(per_use.get(use, {}))
         tables = {"cache": data.state.cache, "circuit": data.state.circuit}
         used = spec.uses | ({"cache"} if spec.uses & CACHED.keys() else set())
-        if own := [f"{use}={one.table_name}" for use, one in tables.items() if use in used]:
-            values["DOCSTOKG_TABLES"] = ",".join(own)
+        if entries := [f"{use}={table.table_name}" for use, table in tables.items() if use in used]:
+            values["DOCSTOKG_TABLES"] = ",".join(entries)
         if mine := data.secrets.of(spec.uses):
             values["DOCSTOKG_SECRETS"] = ",".join(secret.secret_arn for secret in mine)
         return values

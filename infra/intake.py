@@ -104,8 +104,8 @@ class Intake(Construct):
             actions=["s3:DeleteObject"],
             resources=[self.bucket.arn_for_objects(key) for key in keys],
         )
-        what = "put documents of one environment into its bucket"
-        return policy_of(self, "Sources", what, [*rights, removing], ANY_OBJECT)
+        purpose = "put documents of one environment into its bucket"
+        return policy_of(self, "Sources", purpose, [*rights, removing], ANY_OBJECT)
 
 
 # Prefixes that a stage reads and lists, as in loading/run/stages.py; others use RUNS. Optional

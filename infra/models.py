@@ -54,26 +54,26 @@ def vendors(environment: Environment) -> frozenset[str]:
 
 def bedrock_models(environment: Environment, uses: Collection[str] = USES) -> tuple[str, ...]:
     """Return the Bedrock models of functions with these `uses`: ids, profiles, ARNs."""
-    access, given = ModelAccess(), environment.settings
+    access, settings = ModelAccess(), environment.settings
     routes = [access.route(model) for model in _remote(environment)]
     called = {"model": [route.name for route in routes if route.provider == "bedrock"]}
     if environment.embed_provider == "bedrock":
-        called["embedder"] = [str(given.get("embed_model", BEDROCK_EMBEDDER))]
-    if given.get("rerank_provider") == "bedrock":
-        called["reranker"] = [str(given.get("rerank_model", BEDROCK_RERANKER))]
+        called["embedder"] = [str(settings.get("embed_model", BEDROCK_EMBEDDER))]
+    if settings.get("rerank_provider") == "bedrock":
+        called["reranker"] = [str(settings.get("rerank_model", BEDROCK_RERANKER))]
     return tuple(dict.fromkeys(name for use in USES if use in uses for name in called.get(use, ())))
 
 
 def verifier(environment: Environment) -> tuple[str, str]:
-    """Return (kind, rest) of the verifier setting `KIND:REST`; ("", "") without one."""
-    kind, _, rest = str(environment.settings.get("verifier") or "").partition(":")
-    return kind, rest
+    """Return (kind, address) of the verifier setting `KIND:REST`; ("", "") without one."""
+    kind, _, address = str(environment.settings.get("verifier") or "").partition(":")
+    return kind, address
 
 
 def guardrail_use(stack: cdk.Stack, guardrail: str) -> iam.PolicyStatement:
     """Return the right to apply one guardrail of this account and region."""
-    own = f"arn:{stack.partition}:bedrock:{stack.region}:{stack.account}:guardrail/{guardrail}"
-    return iam.PolicyStatement(actions=["bedrock:ApplyGuardrail"], resources=[own])
+    arn = f"arn:{stack.partition}:bedrock:{stack.region}:{stack.account}:guardrail/{guardrail}"
+    return iam.PolicyStatement(actions=["bedrock:ApplyGuardrail"], resources=[arn])
 
 
 def _remote(environment: Environment) -> list[str]:
@@ -96,17 +96,17 @@ def statements(stack: cdk.Stack, models: tuple[str, ...]) -> list[iam.PolicyStat
 
 
 def _resources(stack: cdk.Stack, model: str) -> list[tuple[str, Mapping[str, Mapping[str, str]]]]:
-    here = f"arn:{stack.partition}:bedrock"
+    arn_prefix = f"arn:{stack.partition}:bedrock"
     if model.startswith("arn:"):
         resources: list[tuple[str, Mapping[str, Mapping[str, str]]]] = [(model, {})]
         if "inference-profile/" in model:
-            resources.append((f"{here}:*::foundation-model/*", _through(model)))
+            resources.append((f"{arn_prefix}:*::foundation-model/*", _through(model)))
         return resources
     if (prefix := _PROFILE.match(model)) is None:
-        return [(f"{here}:{stack.region}::foundation-model/{model}", {})]
-    profile = f"{here}:{stack.region}:{stack.account}:inference-profile/{model}"
+        return [(f"{arn_prefix}:{stack.region}::foundation-model/{model}", {})]
+    profile = f"{arn_prefix}:{stack.region}:{stack.account}:inference-profile/{model}"
     served = model[prefix.end() :]
-    return [(profile, {}), (f"{here}:*::foundation-model/{served}", _through(profile))]
+    return [(profile, {}), (f"{arn_prefix}:*::foundation-model/{served}", _through(profile))]
 
 
 def _through(profile: str) -> Mapping[str, Mapping[str, str]]:

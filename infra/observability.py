@@ -73,8 +73,8 @@ class Observability(Construct):
         self._service_alarms()
         for queue in dead_letters:
             letters = queue.metric_approximate_number_of_messages_visible(statistic="Maximum")
-            say = "A message could not be processed; docs/operations.md, alarms."
-            self.alarm(f"DeadLetters{queue.node.path.split('/')[-2]}", letters, 0, 1, say)
+            description = "A message could not be processed; docs/operations.md, alarms."
+            self.alarm(f"DeadLetters{queue.node.path.split('/')[-2]}", letters, 0, 1, description)
         tested = cloudwatch.Metric(namespace=f"{METRICS_NAMESPACE}/Test", metric_name="smoke")
         self.alarm("Test", tested, 0, 1, "`make smoke` sets it, to see that alarms are delivered.")
         self._saved_query()
@@ -113,7 +113,7 @@ class Observability(Construct):
         metric: cloudwatch.IMetric,
         threshold: float,
         periods: int,
-        say: str,
+        description: str,
         *,
         under: bool = False,
         silence: Silence = "fine",
@@ -127,7 +127,7 @@ class Observability(Construct):
             self,
             construct_id,
             alarm_name=f"docstokg-{self.environment}-{_dashed(construct_id)}",
-            alarm_description=say,
+            alarm_description=description,
             metric=metric,
             threshold=threshold,
             comparison_operator=comparison.LESS_THAN_THRESHOLD
@@ -137,19 +137,19 @@ class Observability(Construct):
             datapoints_to_alarm=periods,
             treat_missing_data=_MISSING[silence],
         )
-        told = actions.SnsAction(self._topics[_dashed(construct_id) not in PAGING])
-        alarm.add_alarm_action(told)
-        alarm.add_ok_action(told)
+        action = actions.SnsAction(self._topics[_dashed(construct_id) not in PAGING])
+        alarm.add_alarm_action(action)
+        alarm.add_ok_action(action)
         if silence == "bad once heard":
-            alarm.add_insufficient_data_action(told)
+            alarm.add_insufficient_data_action(action)
         self.alarms[_dashed(construct_id)] = alarm
 
     def _edge_alarms(self) -> None:
         api, machine = self._api.api, self._workflow.machine
         errors = api.metric_server_error(period=ONE_MINUTE, statistic="Sum")
-        crashed = self._ended("Crashed", ONE_MINUTE)
-        self._refused = self._ended("Refused", FIVE_MINUTES, state="Throttled")
-        for construct_id, metric, threshold, periods, say in (
+        crashed = self._executions("Crashed", ONE_MINUTE)
+        self._refused = self._executions("Refused", FIVE_MINUTES, state="Throttled")
+        for construct_id, metric, threshold, periods, description in (
             ("Api5xx", share(errors, api.metric_count(period=ONE_MINUTE)), 1, 2,
              "More than 1 % of answers are 5xx."),
             ("ApiLatency", api.metric_latency(statistic="p95"), 3000, 3,
@@ -163,9 +163,9 @@ class Observability(Construct):
             ("WorkflowThrottled", machine.metric_throttled(), 0, 2,
              "State transitions are throttled: raise the account's quota."),
         ):  # fmt: skip
-            self.alarm(construct_id, metric, threshold, periods, say)
+            self.alarm(construct_id, metric, threshold, periods, description)
 
-    def _ended(self, name: str, period: cdk.Duration, state: str = "") -> cloudwatch.Metric:
+    def _executions(self, name: str, period: cdk.Duration, state: str = "") -> cloudwatch.Metric:
         pattern = f'{{ $.type = "PassStateEntered" && $.details.name = "{state or name}" }}'
         return self.logged(name, self._workflow.logs, pattern, period)
 
@@ -188,7 +188,7 @@ class Observability(Construct):
             of("rag_degraded_requests_total", minutes=1), of("rag_requests_total", minutes=1)
         )
         doubted = share(of("rag_doubted_answers_total"), of("rag_requests_total"))
-        for construct_id, metric, threshold, periods, say in (
+        for construct_id, metric, threshold, periods, description in (
             ("Degraded", degraded, MOST_DEGRADED, 2,
              f"More than {MOST_DEGRADED} % of answers are degraded; see the reasons."),
             ("Doubted", doubted, 20, 2, "Over a fifth of answers are not carried by sources."),
@@ -199,11 +199,11 @@ class Observability(Construct):
             ("ModelCost", of("rag_estimated_cost_usd"), 20, 1,
              "The model cost more than 20 USD in five minutes."),
         ):  # fmt: skip
-            self.alarm(construct_id, metric, threshold, periods, say)
+            self.alarm(construct_id, metric, threshold, periods, description)
         for step, budget in STEPS.items():
             slow, limit = of("rag_step_latency_seconds", "p95", step=step), budget.cap_s / 2
-            say = f"{step}: p95 over half of what a question gives it."
-            self.alarm(f"Slow{step.title()}Call", slow, limit, 3, say)
+            description = f"{step}: p95 over half of what a question gives it."
+            self.alarm(f"Slow{step.title()}Call", slow, limit, 3, description)
 
     def _saved_query(self) -> None:
         logs.QueryDefinition(
@@ -222,7 +222,7 @@ class Observability(Construct):
         machine, api, of = self._workflow.machine, self._api.api, self.service
         latencies = [api.metric_latency(statistic=s) for s in ("p50", "p95")]
         answering = self._answering.values()
-        durations = [one.function.metric_duration(statistic="p95") for one in answering]
+        durations = [step.function.metric_duration(statistic="p95") for step in answering]
         by_reason = [of("rag_degraded_requests_total", reason=reason) for reason in REASONS]
         graphs = {
             "Requests and outcomes": [
@@ -255,7 +255,7 @@ class Observability(Construct):
             "Calls p95": [of("rag_step_latency_seconds", "p95", step=step) for step in STEPS],
             "Loads": [of(RUNNING, "Maximum")],
         }  # fmt: skip
-        asked = cloudwatch.LogQueryWidget(
+        log_query = cloudwatch.LogQueryWidget(
             title="Requests by namespace, mode and provider",
             log_group_names=[self._functions["respond"].logs.log_group_name],
             query_lines=[
@@ -280,7 +280,7 @@ class Observability(Construct):
                     cloudwatch.GraphWidget(title=title, left=metrics, width=8, height=6)
                     for title, metrics in graphs.items()
                 ],
-                [asked],
+                [log_query],
             ],
         )
 

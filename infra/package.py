@@ -119,9 +119,9 @@ def build(target: Target, specs: tuple[FunctionSpec, ...] = PACKAGED) -> None:
         for step in _steps(target, specs):
             step.run()
         # Files that no bundle uses any more.
-        for one in SHARED.glob("*"):
-            if one.stat().st_nlink == 1:
-                one.unlink()
+        for shared_file in SHARED.glob("*"):
+            if shared_file.stat().st_nlink == 1:
+                shared_file.unlink()
 
 
 def unbuilt(target: Target, specs: tuple[FunctionSpec, ...] = PACKAGED) -> list[str]:
@@ -138,10 +138,10 @@ def _steps(target: Target, specs: tuple[FunctionSpec, ...]) -> Iterator[Step]:
         lock = _excerpt(ROOT / "requirements.lock", RUNTIME)
         yield _vendored(folder / "runtime", lock, target, ())
     for spec in specs:
-        bundle, own = folder / spec.name, _digest(*_own_sources(spec))
+        bundle, digest = folder / spec.name, _digest(*_own_sources(spec))
         yield _vendored(bundle, _lock(spec.packages), target, spec.keeps)
         copy, stamp = partial(_own_code, bundle, spec), bundle.with_suffix(".own.stamp")
-        yield Step(spec.name, bundle / IMPORT_NAME, stamp, own, copy)
+        yield Step(spec.name, bundle / IMPORT_NAME, stamp, digest, copy)
 
 
 def _lock(name: str) -> str:
@@ -167,8 +167,8 @@ def _install(folder: Path, lock: str, target: Target, keeps: tuple[str, ...]) ->
     if target == "aarch64":
         command += ["--python-version", PYTHON, "--python-platform", PLATFORM]
     subprocess.run(command, check=True, cwd=ROOT)  # noqa: S603 - our own arguments
-    keep = folder.name == "runtime"
-    _prune(folder, PRUNE if keep else PRUNE + tuple(f"{n}*" for n in FROM_RUNTIME))
+    is_runtime = folder.name == "runtime"
+    _prune(folder, PRUNE if is_runtime else PRUNE + tuple(f"{n}*" for n in FROM_RUNTIME))
     if keeps:
         _keep_only(folder, keeps)
     _strip(folder)
@@ -184,12 +184,12 @@ def _share(folder: Path) -> None:
         with path.open("rb") as content:
             digest = hashlib.file_digest(content, "sha256").hexdigest()
         # Hard links share the mode, so executables are separate.
-        one = SHARED / f"{digest}-{path.stat().st_mode & 0o777:o}"
-        if not one.exists():
-            one.hardlink_to(path)
-        elif not one.samefile(path):
+        shared_file = SHARED / f"{digest}-{path.stat().st_mode & 0o777:o}"
+        if not shared_file.exists():
+            shared_file.hardlink_to(path)
+        elif not shared_file.samefile(path):
             path.unlink()
-            path.hardlink_to(one)
+            path.hardlink_to(shared_file)
 
 
 def _keep_only(folder: Path, patterns: tuple[str, ...]) -> None:
@@ -232,9 +232,9 @@ def _layer(folder: Path) -> None:
 
 
 def _own_code(bundle: Path, spec: FunctionSpec) -> None:
-    own, *around = _own_sources(spec)
+    source, *around = _own_sources(spec)
     mine = bundle / IMPORT_NAME
-    shutil.copytree(own, bundle / spec.package, ignore=NO_BYTECODE)
+    shutil.copytree(source, bundle / spec.package, ignore=NO_BYTECODE)
     for module in around:
         shutil.copy2(module, mine / module.relative_to(ROOT / "functions"))
     _compile(mine, below=bundle)

@@ -34,21 +34,21 @@ def leftovers(
         stay = [arn for i, arn in enumerate(versions) if i < KEPT_MACHINES or arn in routed]
         in_use |= _versions_of(machine, stay, states)
         old += [arn for arn in versions if arn not in stay]
-    gone, paginated = [], functions.get_paginator
+    unused, paginated = [], functions.get_paginator
     for name in names:
         in_use |= {
             f"{_unqualified(item['AliasArn'])}:{version}"
             for item in paginated("list_aliases").paginate(FunctionName=name).search("Aliases[]")
             for version in _routes(item)
         }
-        gone += [
+        unused += [
             item["FunctionArn"]
             for item in paginated("list_versions_by_function")
             .paginate(FunctionName=name)
             .search("Versions[]")
             if item["Version"] != "$LATEST" and item["FunctionArn"] not in in_use
         ]
-    return old, gone
+    return old, unused
 
 
 def _versions_of(machine: str, versions: Sequence[str], states: Any) -> set[str]:
@@ -85,13 +85,13 @@ def _unqualified(arn: str) -> str:
 
 
 def _machine_versions(machine: str, states: Any) -> Iterator[str]:
-    more: dict[str, str] = {}
+    paging: dict[str, str] = {}
     while True:
-        page = states.list_state_machine_versions(stateMachineArn=machine, maxResults=100, **more)
+        page = states.list_state_machine_versions(stateMachineArn=machine, maxResults=100, **paging)
         yield from (version["stateMachineVersionArn"] for version in page["stateMachineVersions"])
         if not page.get("nextToken"):
             return
-        more = {"nextToken": page["nextToken"]}
+        paging = {"nextToken": page["nextToken"]}
 
 
 def main(name: str, dry_run: bool = False) -> None:

@@ -25,13 +25,15 @@ def add(role: iam.IRole, statements: Sequence[iam.PolicyStatement], stars: str) 
 
 
 def policy_of(
-    scope: Construct, name: str, what: str, statements: Sequence[iam.PolicyStatement], stars: str
+    scope: Construct, name: str, purpose: str, statements: Sequence[iam.PolicyStatement], stars: str
 ) -> iam.ManagedPolicy:
     """Return a policy that an operator attaches to a role; `stars`: see `allow`."""
     policy = iam.ManagedPolicy(
-        scope, name, description=f"DocsToKG: {what}", statements=list(statements)
+        scope, name, description=f"DocsToKG: {purpose}", statements=list(statements)
     )
-    acknowledge_stars(policy, stars, *(arn for one in statements for arn in one.resources))
+    acknowledge_stars(
+        policy, stars, *(arn for statement in statements for arn in statement.resources)
+    )
     return policy
 
 

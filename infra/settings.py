@@ -216,7 +216,7 @@ def read(path: Path) -> dict[str, Environment]:
         tables = {name: _like(tables, name) | {"name": name} for name in tables}
         return TypeAdapter(dict[str, Environment]).validate_python(tables)
     except ValidationError as exc:
-        lines = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in exc.errors()]
+        lines = [f"{'.'.join(map(str, error['loc']))}: {error['msg']}" for error in exc.errors()]
         raise Misconfigured(f"{path}: {'; '.join(lines)}") from exc
     except KeyError as exc:
         raise Misconfigured(f"{path}: `like` names {exc}, which is not in the file") from exc

@@ -58,7 +58,7 @@ class Service:
     url: str
     sign: Sign = field(default=lambda method, url, body: {})
 
-    def ask(self, method: str, path: str, body: bytes | None = None) -> Answer:
+    def request(self, method: str, path: str, body: bytes | None = None) -> Answer:
         """Send one request and return the answer, also for error statuses.
 
         A body that is not JSON becomes `{"text": ...}`. Raise `Wrong` without an
@@ -79,13 +79,13 @@ class Service:
 
     def post(self, path: str, **fields: Any) -> Answer:
         """POST `fields` as a JSON object; see `ask`."""
-        return self.ask("POST", path, json.dumps(fields).encode())
+        return self.request("POST", path, json.dumps(fields).encode())
 
 
-def expect(right: bool, answer: Answer, what: str) -> None:
+def expect(right: bool, answer: Answer, problem: str) -> None:
     """Raise `Wrong` with the answer unless `right`."""
     if not right:
-        raise Wrong(f"{what}: {answer.status} {json.dumps(answer.body)[:400]}")
+        raise Wrong(f"{problem}: {answer.status} {json.dumps(answer.body)[:400]}")
 
 
 def refuses(service: Service) -> None:
@@ -98,7 +98,7 @@ def refuses(service: Service) -> None:
         ("GET", "/v1/answer", None, 405),
         ("GET", "/nothing-here", None, 404),
     ):
-        answer = service.ask(method, path, body)
+        answer = service.request(method, path, body)
         rule = f"{method} {path} with {len(body or b'')} bytes must be {status}"
         expect(answer.status == status and answer.body.get("status") == status, answer, rule)
 
@@ -110,35 +110,35 @@ def answers(service: Service, namespace: str, share: int = 100) -> None:
     MOST_DEGRADED per cent may be degraded. `share`: per cent of the traffic that the version under
     test has; below 100 questions repeat.
     """
-    written = {
+    synthesis = {
         "synthesis": {"enabled": True, "model": "extractive"},
         "budget": {"max_tokens_gen": 256},
     }
-    asked = 2 if share == 100 else math.ceil(math.log(MISSED) / math.log(1 - share / 100))
+    count = 2 if share == 100 else math.ceil(math.log(MISSED) / math.log(1 - share / 100))
     degraded: list[str] = []
-    for number in range(asked):
+    for number in range(count):
         query = (QUESTION, ODD)[number % 2]
-        answer = service.post("/v1/answer", query=query, namespace=namespace, **written)
+        answer = service.post("/v1/answer", query=query, namespace=namespace, **synthesis)
         expect(answer.status == 200, answer, "no answer")
         documents = {citation["doc_id"] for citation in answer.body["citations"]}
         expect(FERRIES in documents, answer, "the document that says it is not cited")
         degraded += [", ".join(answer.body["diagnostics"]["degraded_reasons"])]
         expect(answer.body["query"] == query, answer, "the question came back changed")
     reasons = [reason for reason in degraded if reason]
-    told = f"{len(reasons)} of {asked} degraded: {'; '.join(sorted(set(reasons)))}"
-    expect(len(reasons) * 100 <= MOST_DEGRADED * asked, answer, told)
+    message = f"{len(reasons)} of {count} degraded: {'; '.join(sorted(set(reasons)))}"
+    expect(len(reasons) * 100 <= MOST_DEGRADED * count, answer, message)
 
 
 def routes_answer(service: Service, namespace: str) -> None:
     """Ask every other route once; raise `Wrong` at the first wrong response."""
-    asked: dict[str, Any] = {"query": QUESTION, "namespace": namespace}
+    question: dict[str, Any] = {"query": QUESTION, "namespace": namespace}
     message = {"role": "user", "content": QUESTION}
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
-    call["params"] = {"name": "search", "arguments": asked}
-    written = {"enabled": True, "model": "extractive"}
+    call["params"] = {"name": "search", "arguments": question}
+    synthesis = {"enabled": True, "model": "extractive"}
     for path, body, text in (
-        ("/v1/search", asked, FERRIES),
-        ("/v1/answer/stream", {**asked, "synthesis": written}, FERRIES),
+        ("/v1/search", question, FERRIES),
+        ("/v1/answer/stream", {**question, "synthesis": synthesis}, FERRIES),
         (
             "/v1/chat/completions",
             {"model": f"extractive@{namespace}", "messages": [message]},
@@ -151,14 +151,14 @@ def routes_answer(service: Service, namespace: str) -> None:
         answer = service.post(path, **body)
         whole = json.dumps(answer.body, ensure_ascii=False)
         expect(answer.status == 200 and text in whole, answer, f"POST {path} without {text!r}")
-    listed = service.ask("GET", f"/v1/documents?namespace={namespace}")
+    listed = service.request("GET", f"/v1/documents?namespace={namespace}")
     expect(listed.status == 200 and FERRIES in json.dumps(listed.body), listed, "no list")
 
 
 def model_answers(service: Service, namespace: str, model: str) -> None:
     """Ask a language model once; raise `Wrong` if it did not write the answer."""
-    written = {"enabled": True, "model": model}
-    answer = service.post("/v1/answer", query=QUESTION, namespace=namespace, synthesis=written)
+    synthesis = {"enabled": True, "model": model}
+    answer = service.post("/v1/answer", query=QUESTION, namespace=namespace, synthesis=synthesis)
     expect(answer.status == 200, answer, f"no answer by {model}")
     reasons = answer.body["diagnostics"]["degraded_reasons"]
     failed = [reason for reason in reasons if reason.startswith("llm_")]
@@ -169,9 +169,9 @@ def is_empty(service: Service, namespace: str) -> None:
     """Wait until the namespace has no passages; raise `Wrong` after 120 s."""
     for _ in tries(WAIT_S):
         answer = service.post("/v1/search", query=QUESTION, namespace=namespace)
-        if gone := answer.status == 200 and not answer.body["citations"]:
+        if empty := answer.status == 200 and not answer.body["citations"]:
             break
-    expect(gone, answer, "what was deleted is still found")
+    expect(empty, answer, "what was deleted is still found")
 
 
 def tries(most_s: float, pause_s: float = 2.0) -> Iterator[None]:
@@ -192,21 +192,21 @@ def loaded(service: Service, namespace: str) -> Iterator[None]:
     documents = [{"doc_id": doc_id, "text": text} for doc_id, text in TEXTS.items()]
     begun = service.post("/v1/documents", namespace=namespace, documents=documents)
     expect(begun.status == 202, begun, "documents cannot be sent: may this caller load?")
-    job = _ended(service, begun)
+    job = _finished_job(service, begun)
     expect(job.body["loaded"] == len(TEXTS), job, "not every document was loaded")
     try:
         yield
     finally:
         for doc_id in TEXTS:
             name = urllib.parse.quote(doc_id, safe="")
-            gone = service.ask("DELETE", f"/v1/documents/{name}?namespace={namespace}")
-            expect(gone.status == 202, gone, f"{doc_id} cannot be removed")
-            _ended(service, gone)
+            removal = service.request("DELETE", f"/v1/documents/{name}?namespace={namespace}")
+            expect(removal.status == 202, removal, f"{doc_id} cannot be removed")
+            _finished_job(service, removal)
 
 
-def _ended(service: Service, begun: Answer) -> Answer:
+def _finished_job(service: Service, begun: Answer) -> Answer:
     for _ in tries(JOB_S, PAUSE_S):
-        job = service.ask("GET", f"/v1/jobs/{begun.body['job_id']}")
+        job = service.request("GET", f"/v1/jobs/{begun.body['job_id']}")
         expect(job.status == 200, job, "the job is not there")
         if job.body["state"] not in ("queued", "running"):
             break
@@ -233,32 +233,32 @@ def alarms_reach_the_topic(environment: str, cloudwatch: Any) -> None:
 
 
 def smoke(
-    service: Service, say: Callable[[str], object], share: int = 100, model: str = ""
+    service: Service, report: Callable[[str], object], share: int = 100, model: str = ""
 ) -> None:
     """Run all checks that need no environment's name; raise `Wrong` at a failure.
 
     `share`: see `answers`. `model`: a language model to ask once, if any.
     """
     namespace = f"smoke-{secrets.token_hex(4)}"
-    contract = service.ask("GET", "/openapi.json")
+    contract = service.request("GET", "/openapi.json")
     expect(contract.status == 200 and "paths" in contract.body, contract, "no contract")
-    say("up: the contract is served")
+    report("up: the contract is served")
     refuses(service)
-    say("refuses what it must")
+    report("refuses what it must")
     with loaded(service, namespace):
-        say(f"loaded three documents into {namespace}")
-        health = service.ask("GET", "/v1/health")
+        report(f"loaded three documents into {namespace}")
+        health = service.request("GET", "/v1/health")
         expect(health.status == 200 and health.body["status"] == "ok", health, "not healthy")
-        say("index and graph are up")
+        report("index and graph are up")
         answers(service, namespace, share)
-        say("answers with citations, not degraded")
+        report("answers with citations, not degraded")
         routes_answer(service, namespace)
-        say("every route answers")
+        report("every route answers")
         if model:
             model_answers(service, namespace, model)
-            say(f"{model} answers")
+            report(f"{model} answers")
     is_empty(service, namespace)
-    say("deleted, and found no more")
+    report("deleted, and found no more")
 
 
 def bearer(token: str, key: str) -> Sign:
@@ -325,7 +325,7 @@ def service_of(url: str, env: str = "", token: str = "", key: str = "") -> Servi
     return Service(url, sigv4(environment(env).region))
 
 
-def _say(text: str) -> None:
+def _print_line(text: str) -> None:
     sys.stdout.write(f"ok  {text}\n")
 
 
@@ -344,7 +344,7 @@ def main(
     version under test has. MODEL: a language model to ask once. SystemExit at a failure.
     """
     try:
-        smoke(service_of(url, env, token, key), _say, share, model)
+        smoke(service_of(url, env, token, key), _print_line, share, model)
         if env:
             import boto3
 
@@ -352,7 +352,7 @@ def main(
 
             region = environment(env).region
             alarms_reach_the_topic(env, boto3.client("cloudwatch", region_name=region))
-            _say("an alarm reached its topic")
+            _print_line("an alarm reached its topic")
     except Wrong as exc:
         raise SystemExit(f"WRONG  {exc}") from exc
 

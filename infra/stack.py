@@ -41,8 +41,8 @@ class RunStack(Stack):
         notices = sns.Topic.from_topic_arn(self, "Notices", data.notices.topic_arn)
         flags, traces = Flags(self), TraceQueue(self)
         functions = Functions(self, data, flags, traces).by_name
-        kind, rest = models.verifier(target)
-        guardrail = rest.partition(":")[0] if kind == "bedrock-guardrail" else ""
+        kind, address = models.verifier(target)
+        guardrail = address.partition(":")[0] if kind == "bedrock-guardrail" else ""
         for name in models.VERIFYING:
             if guardrail:
                 functions[name].role.add_to_policy(models.guardrail_use(self, guardrail))

@@ -54,6 +54,6 @@ class Storage(Construct):
         self.snapshots = service_role(self, "Snapshots", "es")
         allow(self.snapshots, ["s3:ListBucket"], self.bucket.bucket_arn)
         objects = self.bucket.arn_for_objects(f"{SNAPSHOTS}/*")
-        written = ["s3:DeleteObject", "s3:GetObject", "s3:PutObject"]
-        allow(self.snapshots, written, objects, stars=ANY_OBJECT)
+        actions = ["s3:DeleteObject", "s3:GetObject", "s3:PutObject"]
+        allow(self.snapshots, actions, objects, stars=ANY_OBJECT)
         use_key(self.snapshots, stack.key, "s3", ["kms:Decrypt", "kms:GenerateDataKey"])

@@ -29,18 +29,18 @@ def write(assembly: Path, out: Path) -> list[str]:
     """Replace `out` by templates and zips of an assembly; return their names."""
     shutil.rmtree(out, ignore_errors=True)
     (out / "assets").mkdir(parents=True)
-    written = []
+    names = []
     for path in sorted(assembly.glob("docstokg-*.template.json")):
         (out / path.name).write_text(freed(path.read_text(encoding="utf-8")), encoding="utf-8")
-        written.append(path.name)
+        names.append(path.name)
         listed = path.with_name(path.name.replace(".template.", ".assets."))
         for entry in json.loads(listed.read_text(encoding="utf-8"))["files"].values():
             (at,) = entry["destinations"].values()
             target = out / "assets" / Path(at["objectKey"]).stem
             if entry["source"]["packaging"] == "zip":
                 shutil.make_archive(str(target), "zip", assembly / entry["source"]["path"])
-                written.append(f"assets/{target.name}.zip")
-    return written
+                names.append(f"assets/{target.name}.zip")
+    return names
 
 
 def main(name: str) -> None:
@@ -48,8 +48,8 @@ def main(name: str) -> None:
     target = deployable(name)
     with tempfile.TemporaryDirectory() as folder:
         build(target, out=Path(folder), bundles=BUNDLES).synth()
-        for written in write(Path(folder), ROOT / "build" / "template" / name):
-            sys.stdout.write(f"{written}\n")
+        for file_name in write(Path(folder), ROOT / "build" / "template" / name):
+            sys.stdout.write(f"{file_name}\n")
 
 
 if __name__ == "__main__":

@@ -36,8 +36,8 @@ def caller(
 def edge(namespaces: tuple[str, ...], origin: str) -> str:
     """Return the stage variable for `stream`: namespaces and headers, as base64url of JSON."""
     headers = {"Access-Control-Allow-Origin": origin} if origin else {}
-    told = json.dumps({"namespaces": namespaces, "headers": headers})
-    return base64.urlsafe_b64encode(told.encode()).decode()
+    payload = json.dumps({"namespaces": namespaces, "headers": headers})
+    return base64.urlsafe_b64encode(payload.encode()).decode()
 
 
 def request_workflow(

@@ -15,9 +15,9 @@ from infra.rights import allow, use_key
 LAST_STOP = "This is a dead letter queue: an alarm tells a person, nothing reads on."
 
 
-def _queue(scope: Construct, name: str, key: kms.IKey, *, days: int, **more: Any) -> sqs.Queue:
-    more |= {"encryption_master_key": key, "retention_period": cdk.Duration.days(days)}
-    return sqs.Queue(scope, name, enforce_ssl=True, **more)
+def _queue(scope: Construct, name: str, key: kms.IKey, *, days: int, **options: Any) -> sqs.Queue:
+    options |= {"encryption_master_key": key, "retention_period": cdk.Duration.days(days)}
+    return sqs.Queue(scope, name, enforce_ssl=True, **options)
 
 
 def dead_letters(scope: Construct, construct_id: str, key: kms.IKey) -> sqs.Queue:

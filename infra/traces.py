@@ -35,12 +35,12 @@ def read_queue(scope: Construct, queue: sqs.Queue, function: Function, batch: in
 
 def record_traces(stack: Stack, queue: TraceQueue, record: Function) -> sqs.Queue:
     """Create the consumer and the nightly clean-up; return the queue of its failures."""
-    made = Construct(stack, "Recording")
-    read_queue(made, queue.queue, record, 50)
-    missed_ones = dead_letters(made, "Missed", stack.key)
+    construct = Construct(stack, "Recording")
+    read_queue(construct, queue.queue, record, 50)
+    missed_ones = dead_letters(construct, "Missed", stack.key)
     acknowledge(missed_ones, LAST_STOP, "AwsSolutions-SQS3")
-    role = service_role(made, "Scheduler", "scheduler")
-    missed = keyless(made, "Letters", missed_ones)
+    role = service_role(construct, "Scheduler", "scheduler")
+    missed = keyless(construct, "Letters", missed_ones)
     # Writing to the encrypted queue needs the key for both.
     for writer in (role, record.role):
         use_key(writer, stack.key, "sqs", ["kms:Decrypt", "kms:GenerateDataKey"])
@@ -51,7 +51,7 @@ def record_traces(stack: Stack, queue: TraceQueue, record: Function) -> sqs.Queu
         max_event_age=cdk.Duration.hours(6),
     )
     scheduler.Schedule(
-        made,
+        construct,
         "CleanUp",
         description="Remove retrieval traces older than DOCSTOKG_TRACE_DAYS",
         schedule=scheduler.ScheduleExpression.cron(hour="3", minute="17"),

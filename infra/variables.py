@@ -25,7 +25,7 @@ DEPLOYED = frozenset(
 def chosen(environment: Environment) -> dict[str, Value]:
     """Return an environment's product settings; raise `Misconfigured` for invalid ones."""
     index = environment.index
-    own: dict[str, Value] = {
+    derived: dict[str, Value] = {
         "models": environment.models,
         "embed_provider": environment.embed_provider,
         "max_timeout_s": environment.max_timeout_s,
@@ -33,18 +33,18 @@ def chosen(environment: Environment) -> dict[str, Value]:
     }
     if index.kind == "managed":  # the nodes of an existing domain are not known
         shards, replicas = layout(index.data_nodes, index.zones, index.chunks)
-        own |= {"index_shards": shards, "index_replicas": replicas}
+        derived |= {"index_shards": shards, "index_replicas": replicas}
     explicit = dict(environment.settings)
-    if doubled := sorted(own.keys() & explicit.keys()):
+    if doubled := sorted(derived.keys() & explicit.keys()):
         raise Misconfigured(f"{environment.name}: {', '.join(doubled)} has a field of its own")
     if foreign := sorted(explicit.keys() - DEPLOYED):
         raise Misconfigured(f"{environment.name}: {', '.join(foreign)} cannot be set from here")
     if str(explicit.get("verifier")).startswith("onnx:"):
         raise Misconfigured(f"{environment.name}: verifier onnx:FOLDER: no bundle holds the folder")
-    variables = own | explicit | {"load_concurrency": environment.loads}
+    variables = derived | explicit | {"load_concurrency": environment.loads}
     texts = {variable(name): text(value) for name, value in variables.items()}
-    read = Settings.from_environment(texts)
-    if changed := [name for name, value in variables.items() if getattr(read, name) != value]:
+    parsed = Settings.from_environment(texts)
+    if changed := [name for name, value in variables.items() if getattr(parsed, name) != value]:
         raise Misconfigured(f"{environment.name}: {', '.join(changed)} is of another type")
     return variables
 

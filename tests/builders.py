@@ -10,17 +10,19 @@ from typing import Any
 from docstokg.settings import Settings
 
 
-def settings_at(path: Path, **more: Any) -> Settings:
-    """Return settings with one file for both stores; paths among `more` become text."""
+def settings_at(path: Path, **fields: Any) -> Settings:
+    """Return settings with one file for both stores; paths among `fields` become text."""
     url = f"sqlite:///{path}"
-    given = {name: str(one) if isinstance(one, Path) else one for name, one in more.items()}
-    return Settings.model_validate({"index_url": url, "graph_url": url, **given})
+    values = {
+        name: str(value) if isinstance(value, Path) else value for name, value in fields.items()
+    }
+    return Settings.model_validate({"index_url": url, "graph_url": url, **values})
 
 
-def written(query: str, tokens: int = 200, model: str = "extractive", **more: Any) -> Any:
+def answer_request(query: str, tokens: int = 200, model: str = "extractive", **fields: Any) -> Any:
     """Return the body of a question that a model answers with at most `tokens`."""
     synthesis = {"enabled": True, "model": model}
-    return {"query": query, "synthesis": synthesis, "budget": {"max_tokens_gen": tokens}, **more}
+    return {"query": query, "synthesis": synthesis, "budget": {"max_tokens_gen": tokens}, **fields}
 
 
 def keyed(folder: Path, holders: dict[str, Any]) -> dict[str, str]:
@@ -40,10 +42,10 @@ def tool_call(name: str, **arguments: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
 
 
-def ran(*command: object, check: bool = False, **more: Any) -> subprocess.CompletedProcess[str]:
+def ran(*command: object, check: bool = False, **options: Any) -> subprocess.CompletedProcess[str]:
     """Run a command to its end and return its output as text."""
     words = [str(word) for word in command]
-    return subprocess.run(words, capture_output=True, text=True, check=check, **more)
+    return subprocess.run(words, capture_output=True, text=True, check=check, **options)
 
 
 def write_files(folder: Path, files: Mapping[str, str | bytes]) -> Path:
@@ -67,8 +69,8 @@ def refusal(reply: Any) -> tuple[int, str]:
 
 
 def eventually(check: Callable[[], Any], seconds: float = 30.0) -> Any:
-    """Wait until `check` holds; return what it returned last."""
+    """Wait until `check` holds; return its last result."""
     until = time.monotonic() + seconds
-    while not (found := check()) and time.monotonic() < until:
+    while not (result := check()) and time.monotonic() < until:
         time.sleep(0.1)
-    return found
+    return result

@@ -18,16 +18,16 @@ def document(chance: random.Random) -> str:
     for _ in range(chance.randint(1, 3)):
         if chance.random() < 0.5:
             parts.append(f"## {chance.choice(SECTIONS)}")
-        one, other = chance.sample(NAMES, 2)
+        first, other = chance.sample(NAMES, 2)
         parts.append(
             chance.choice(
                 (
-                    f"In the north {one} says that {other} is there.",
-                    f"It was {one}, and near it {other}.",
-                    f"Here {one} (HOX) is a word; then HOX again, after {other}.",
-                    f"By the Harbour Office Register (HOR) it is {one}.",
-                    f"The HOR of {one} tells more, see tar(1) and gzip(1).",
-                    f"gzip, zcat - a tool of {one}\n\nNobody knew the chase.",
+                    f"In the north {first} says that {other} is there.",
+                    f"It was {first}, and near it {other}.",
+                    f"Here {first} (HOX) is a word; then HOX again, after {other}.",
+                    f"By the Harbour Office Register (HOR) it is {first}.",
+                    f"The HOR of {first} tells more, see tar(1) and gzip(1).",
+                    f"gzip, zcat - a tool of {first}\n\nNobody knew the chase.",
                 )
             )
         )
@@ -40,7 +40,7 @@ class ChangingFolder:
 
     root: Path
     chance: random.Random
-    made: int = 0
+    file_count: int = 0
 
     def add(self) -> None:
         """Write one more file."""
@@ -65,5 +65,5 @@ class ChangingFolder:
                 path.rename(path.with_name(self._name()))
 
     def _name(self) -> str:
-        self.made += 1
-        return f"{self.root.name}{self.made}.md"
+        self.file_count += 1
+        return f"{self.root.name}{self.file_count}.md"

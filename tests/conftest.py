@@ -51,7 +51,7 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say what each suite took, set-up included: the servers' suites are the long ones."""
+    """Print the seconds of each suite, including set-up."""
     if terminalreporter.stats.get("failed") or terminalreporter.stats.get("error"):
         terminalreporter.line(scarcity(), red=True)
     took: dict[str, float] = {}
@@ -68,7 +68,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(autouse=True)
 def only_loopback(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A test that reaches for the network fails, also where what it tries swallows the error."""
+    """Fail a test that opens a network connection, even if its code swallows the error."""
     connect = socket.socket.connect
     tried: list[str] = []
 
@@ -87,13 +87,13 @@ def only_loopback(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache folder of this run, so that no test reads what another machine left."""
+    """Return a cache folder of this run, so that no test reads files of an earlier run."""
     return tmp_path_factory.mktemp("cache")
 
 
-def passage(name: str, title: str, text: str, **more: Any) -> dict[str, Any]:
+def passage(name: str, title: str, text: str, **fields: Any) -> dict[str, Any]:
     """A line of `chunks.jsonl`, of a document of its own."""
-    return {"id": name, "doc_id": f"d-{name}", "title": title, "text": text, **more}
+    return {"id": name, "doc_id": f"d-{name}", "title": title, "text": text, **fields}
 
 
 CORPUS: dict[str, list[dict[str, Any]]] = {
@@ -141,8 +141,13 @@ CORPUS: dict[str, list[dict[str, Any]]] = {
         },
     ],
     "entities.jsonl": [
-        {"id": one, "name": name, "type": kind, **({"synonyms": more} if more else {})}
-        for one, name, kind, more in (
+        {
+            "id": identifier,
+            "name": name,
+            "type": kind,
+            **({"synonyms": synonyms} if synonyms else {}),
+        }
+        for identifier, name, kind, synonyms in (
             ("HP:0001250", "Seizure", "Phenotype", ["Seizures", "Fits"]),
             ("HP:0002099", "Asthma", "Phenotype", None),
             ("MONDO:0100135", "Dravet syndrome", "Disease", None),
@@ -206,11 +211,11 @@ def load_folder(
 
 
 def store_of(
-    folder: Path, cache_dir: Path, corpus: dict[str, list[dict[str, Any]]], **more: Any
+    folder: Path, cache_dir: Path, corpus: dict[str, list[dict[str, Any]]], **options: Any
 ) -> Path:
     """Write a corpus into a folder and load it into a store beside it, whole; return the store."""
     store = folder / "store.sqlite"
-    report = load_folder(write_corpus(folder / "corpus", corpus), store, cache_dir, **more)
+    report = load_folder(write_corpus(folder / "corpus", corpus), store, cache_dir, **options)
     assert report.rejected == 0
     return store
 
@@ -249,8 +254,8 @@ def models(cache_dir: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def opened(settings: Any, made: Any = None, write: Callable[[str], object] | None = None) -> Any:
-    """An HTTP client of the real application; `made`: ports that are given; `write`: its log."""
+def opened(settings: Any, ports: Any = None, write: Callable[[str], object] | None = None) -> Any:
+    """An HTTP client of the real application; `ports`: ports that are given; `write`: its log."""
     from starlette.testclient import TestClient
 
     from docstokg.observability import Telemetry
@@ -260,7 +265,7 @@ def opened(settings: Any, made: Any = None, write: Callable[[str], object] | Non
 
     sink = PrometheusSink()
     telemetry = Telemetry(sink, write or [].append, reveal=settings.rag_log_snippets)
-    wiring = Wiring(settings, telemetry, made)
+    wiring = Wiring(settings, telemetry, ports)
     client = TestClient(application(settings, wiring, sink), raise_server_exceptions=False)
     try:
         yield client
@@ -276,10 +281,10 @@ def client_for(
     """Make an HTTP client of the real application over a store file."""
     with ExitStack() as stack:
 
-        def make(store: Path, log: list[str] | None = None, **more: Any) -> Any:
-            shared = {} if {"embed_provider", "sparse"} & more.keys() else models
+        def make(store: Path, log: list[str] | None = None, **overrides: Any) -> Any:
+            shared = {} if {"embed_provider", "sparse"} & overrides.keys() else models
             write = None if log is None else log.append
-            return stack.enter_context(opened(settings_for(store, **more), shared, write))
+            return stack.enter_context(opened(settings_for(store, **overrides), shared, write))
 
         yield make
 

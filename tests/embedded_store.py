@@ -1,4 +1,4 @@
-"""An embedded store of one test: loads into it, and what it holds."""
+"""An embedded store of one test: loads and its contents."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a function gets of a request: the route, who asks, and the body's bytes."""
+"""The envelope of a request: route, caller, and the body's bytes."""
 
 import json
 from collections.abc import Mapping
@@ -20,6 +20,6 @@ def envelope(
     return Envelope.of(route, request_id, Caller.model_validate(caller), raw)
 
 
-def event(body: object, *more: Any) -> dict[str, Any]:
+def event(body: object, *fields: Any) -> dict[str, Any]:
     """The same as the event that Lambda hands over."""
-    return envelope(body, *more).model_dump(mode="json")
+    return envelope(body, *fields).model_dump(mode="json")

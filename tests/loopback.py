@@ -27,7 +27,7 @@ class Quiet(BaseHTTPRequestHandler):
 
 
 class Loopback:
-    """Answers `status` and `answer`, or what `reply` gives; `asked`: path and body of each request.
+    """Answers `status` and `answer`, or the result of `reply`; `asked`: paths and bodies.
 
     Attributes:
         waits: cleared, no request is answered until it is set, or for at most twenty seconds.
@@ -67,26 +67,30 @@ class Loopback:
         self._server.server_close()
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
-        here = self
+        server = self
 
         class Requests(Quiet):
             def setup(self) -> None:
                 super().setup()
-                here._open.append(self.connection)
+                server._open.append(self.connection)
 
             def _any(self) -> None:
                 body = self.rfile.read(int(self.headers.get("content-length", 0)))
-                here.asked.append((self.path, body))
-                here.waits.wait(20)
-                told = (here.status, here.answer) if here.reply is None else here.reply(self, body)
-                status, said, *more = told
-                raw = said if isinstance(said, bytes) else json.dumps(said).encode()
-                known = {"content-type": "application/json", **here.headers}
-                known |= more[0] if more else {}
-                known |= {} if status == 204 else {"content-length": str(len(raw))}
+                server.asked.append((self.path, body))
+                server.waits.wait(20)
+                response = (
+                    (server.status, server.answer)
+                    if server.reply is None
+                    else server.reply(self, body)
+                )
+                status, content, *extra_headers = response
+                raw = content if isinstance(content, bytes) else json.dumps(content).encode()
+                headers = {"content-type": "application/json", **server.headers}
+                headers |= extra_headers[0] if extra_headers else {}
+                headers |= {} if status == 204 else {"content-length": str(len(raw))}
                 with suppress(ConnectionError):  # whoever asked may wait no longer
                     self.send_response(status)
-                    for name, value in known.items():
+                    for name, value in headers.items():
                         self.send_header(name, value)
                     self.end_headers()
                     if self.command != "HEAD":

@@ -16,7 +16,7 @@ Answer = str | Callable[[dict[str, Any]], str]
 
 @dataclass
 class ModelServer:
-    """What the server does next and what it was asked; change `mode` between calls.
+    """The server's behaviour and its requests; change `mode` between calls.
 
     Modes: ok, hang (never answers), drip (a byte each 0.2 s), slow (after `delay_s`), refuse_429,
     error_500, error_503, unauthorized, not_json, wrong_shape, null_content, empty, break_off,

@@ -60,9 +60,9 @@ def _number(number: int, value: int) -> bytes:
 
 
 def _varint(value: int) -> bytes:
-    found = bytearray()
+    encoded = bytearray()
     while True:
         value, low = value >> 7, value & 0x7F
-        found.append(low | (0x80 if value else 0))
+        encoded.append(low | (0x80 if value else 0))
         if not value:
-            return bytes(found)
+            return bytes(encoded)

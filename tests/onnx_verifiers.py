@@ -36,7 +36,7 @@ def write_verifier(
     (folder / "config.json").write_text(json.dumps({"id2label": names}))
     if card is not None:
         (folder / "verifier.json").write_text(json.dumps(card))
-    signs = np.array([scale if one == "entailment" else -scale for one in labels], np.float32)
+    signs = np.array([scale if label == "entailment" else -scale for label in labels], np.float32)
     onnx.save(_model(signs, tokens, length), folder / "model.onnx")
     return folder
 

@@ -16,13 +16,13 @@ def logging(log: list[str] | None = None) -> Telemetry:
     return Telemetry(write=[].append if log is None else log.append)
 
 
-def call(log: list[str] | None = None, **given: Any) -> Call:
+def call(log: list[str] | None = None, **fields: Any) -> Call:
     """Return a call without a deadline in the namespace `default`, unless they are given."""
     usual = {"request_id": "r", "deadline": Deadline(math.inf), "scope": Scope(namespace="default")}
-    return Call(**{**usual, **given}, telemetry=logging(log))
+    return Call(**{**usual, **fields}, telemetry=logging(log))
 
 
-def plan(query: str = "What is it?", **given: Any) -> Plan:
+def plan(query: str = "What is it?", **fields: Any) -> Plan:
     """Without a deadline that matters and without expansion, unless they are given."""
     limits = BudgetLimits(max_chunks=48, max_tokens_context=8000, max_tokens_gen=0, timeout_s=5.0)
     usual = {
@@ -33,7 +33,7 @@ def plan(query: str = "What is it?", **given: Any) -> Plan:
         **{"verbosity": "snippet", "snippet_chars": 200, "diagnostics": True},
         "budget_limits": limits,
     }
-    return Plan.model_validate({**usual, "query": query, **given})
+    return Plan.model_validate({**usual, "query": query, **fields})
 
 
 def soon() -> Deadline:

@@ -22,7 +22,7 @@ USED = {"in": 120, "out": 30}
 
 @dataclass
 class Providers:
-    """What was asked of whom: (provider, model, body); `refuse`: status by provider."""
+    """Requests as (provider, model, body); `refuse`: status by provider."""
 
     port: int = 0
     answer: str = "It is so [1]."
@@ -71,21 +71,23 @@ def _refused(state: Providers, status: int, why: str) -> Reply:
     return status, {"error": {"message": why, "type": "refused"}, "message": why}
 
 
-def _chat(state: Providers, who: str, key: str, path: str, headers: Headers, body: bytes) -> Reply:
+def _chat(
+    state: Providers, provider: str, key: str, path: str, headers: Headers, body: bytes
+) -> Reply:
     if path != "/v1/chat/completions":
-        return _refused(state, 404, f"{who}: no {path}")
+        return _refused(state, 404, f"{provider}: no {path}")
     if headers.get("authorization") != f"Bearer {key}":
-        return _refused(state, 401, f"{who}: {headers.get('authorization')}")
-    said = json.loads(body)
-    if [message["role"] for message in said["messages"]] != ["system", "user"]:
-        return _refused(state, 400, f"{who}: roles")
-    state.asked.append((who, said["model"], said))
+        return _refused(state, 401, f"{provider}: {headers.get('authorization')}")
+    request = json.loads(body)
+    if [message["role"] for message in request["messages"]] != ["system", "user"]:
+        return _refused(state, 400, f"{provider}: roles")
+    state.asked.append((provider, request["model"], request))
     message = {"role": "assistant", "content": state.answer}
     return 200, {
         "id": "c",
         "object": "chat.completion",
         "created": 1,
-        "model": said["model"],
+        "model": request["model"],
         "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
         "usage": {
             "prompt_tokens": USED["in"],
@@ -96,9 +98,11 @@ def _chat(state: Providers, who: str, key: str, path: str, headers: Headers, bod
 
 
 def _openai(state: Providers, path: str, url: str, headers: Headers, body: bytes) -> Reply:
-    said = json.loads(body)
+    request = json.loads(body)
     # Its newer models refuse the old name of the limit and any temperature of one's own.
-    if said["model"].startswith(("gpt-5", "gpt-6")) and {"max_tokens", "temperature"} & set(said):
+    if request["model"].startswith(("gpt-5", "gpt-6")) and {"max_tokens", "temperature"} & set(
+        request
+    ):
         return _refused(state, 400, "openai: unsupported parameter")
     return _chat(state, "openai", OPENAI_KEY, path, headers, body)
 
@@ -114,15 +118,15 @@ def _anthropic(state: Providers, path: str, url: str, headers: Headers, body: by
         return _refused(state, 401, "anthropic: the key")
     if headers.get("anthropic-version") != "2023-06-01":
         return _refused(state, 400, "anthropic: the version")
-    said = json.loads(body)
-    if not said.get("system") or [m["role"] for m in said["messages"]] != ["user"]:
+    request = json.loads(body)
+    if not request.get("system") or [m["role"] for m in request["messages"]] != ["user"]:
         return _refused(state, 400, "anthropic: rules belong into system")
-    state.asked.append(("anthropic", said["model"], said))
+    state.asked.append(("anthropic", request["model"], request))
     return 200, {
         "id": "m",
         "type": "message",
         "role": "assistant",
-        "model": said["model"],
+        "model": request["model"],
         "content": [{"type": "text", "text": state.answer}],
         "stop_reason": "end_turn",
         "usage": {"input_tokens": USED["in"], "output_tokens": USED["out"]},
@@ -136,10 +140,10 @@ def _bedrock(state: Providers, path: str, url: str, headers: Headers, body: byte
     parts = path.strip("/").split("/")
     if len(parts) != 3 or (parts[0], parts[2]) != ("model", "converse"):
         return _refused(state, 404, f"bedrock: no {path}")
-    said = json.loads(body)
-    if not said.get("system") or [m["role"] for m in said["messages"]] != ["user"]:
+    request = json.loads(body)
+    if not request.get("system") or [m["role"] for m in request["messages"]] != ["user"]:
         return _refused(state, 400, "bedrock: rules belong into system")
-    state.asked.append(("bedrock", unquote(parts[1]), said))
+    state.asked.append(("bedrock", unquote(parts[1]), request))
     return 200, {
         "output": {"message": {"role": "assistant", "content": [{"text": state.answer}]}},
         "stopReason": "end_turn",

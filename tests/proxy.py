@@ -54,10 +54,13 @@ class Proxy:
             with self._lock:
                 self._open |= {client, server}
             line = _Line()
-            for work, source, sink in ((self._ask, client, server), (self._answer, server, client)):
+            for work, source, sink in (
+                (self._forward_request, client, server),
+                (self._answer, server, client),
+            ):
                 threading.Thread(target=work, args=(source, sink, line), daemon=True).start()
 
-    def _ask(self, client: socket.socket, server: socket.socket, line: "_Line") -> None:
+    def _forward_request(self, client: socket.socket, server: socket.socket, line: "_Line") -> None:
         with contextlib.suppress(OSError):
             while data := client.recv(65536):
                 if not self.only or data.startswith(_METHODS):  # a body may come by itself

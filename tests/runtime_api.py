@@ -27,7 +27,7 @@ API = "/2018-06-01/runtime"
 
 
 class FunctionError(Exception):
-    """What the runtime client reported: type and message as the state machine would see them."""
+    """Error of the runtime client: type and message for the state machine."""
 
     def __init__(self, error: Mapping[str, Any]) -> None:
         super().__init__(str(error.get("errorMessage", "")))
@@ -149,11 +149,11 @@ class Sandbox:
         request_id = str(uuid.uuid4())
         self.busy = True
         try:
-            return self._ask(request_id, event)
+            return self._invoke(request_id, event)
         finally:
             self.busy = False
 
-    def _ask(self, request_id: str, event: Any) -> Any:
+    def _invoke(self, request_id: str, event: Any) -> Any:
         self._pending.put((request_id, json.dumps(event).encode("utf-8", "surrogatepass")))
         until = time.monotonic() + self.timeout_s
         with self._answered:
@@ -235,8 +235,8 @@ class Sandbox:
                     sandbox._init_error = body
                 elif kind in ("response", "error"):
                     if self.headers.get("Lambda-Runtime-Function-Response-Mode") == "streaming":
-                        head, _, rest = body.partition(b"\0" * 8)
-                        body = json.dumps(json.loads(head) | {"body": rest.decode()}).encode()
+                        head, _, tail = body.partition(b"\0" * 8)
+                        body = json.dumps(json.loads(head) | {"body": tail.decode()}).encode()
                     with sandbox._answered:
                         sandbox._answers[request_id] = (kind, body)
                         sandbox._answered.notify_all()
@@ -290,17 +290,17 @@ class Fleet:
 
     def sandbox(self, function: str) -> Sandbox:
         """Give the running sandbox of a function, a new one after a timeout or a crash."""
-        found = self._sandboxes.get(function)
-        if found is None or not found.alive:
-            found = Sandbox(
+        sandbox = self._sandboxes.get(function)
+        if sandbox is None or not sandbox.alive:
+            sandbox = Sandbox(
                 function,
                 self._folders,
                 self._logs / f"{function}.log",
                 variables=self._variables[function],
                 timeout_s=self._timeouts[function],
             )
-            self._sandboxes[function] = found
-        return found
+            self._sandboxes[function] = sandbox
+        return sandbox
 
     def invoke(self, function: str, event: Any) -> Any:
         """Invoke as the state machine does: one event at a time, errors by their reported name."""

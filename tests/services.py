@@ -37,12 +37,12 @@ def server(engine: Engine) -> Endpoint:
     with _IN_PROCESS:
         if engine not in _STARTED:
             _STARTED[engine] = _start(engine)
-    found = _STARTED[engine]
-    if isinstance(found, Endpoint):
-        return found
+    endpoint = _STARTED[engine]
+    if isinstance(endpoint, Endpoint):
+        return endpoint
     if REQUIRED:
-        pytest.fail(f"DOCSTOKG_REQUIRE=java, but {found}", pytrace=False)
-    pytest.skip(found)
+        pytest.fail(f"DOCSTOKG_REQUIRE=java, but {endpoint}", pytrace=False)
+    pytest.skip(endpoint)
 
 
 def start_own(engine: Engine, home: Path, **named: object) -> Endpoint:
@@ -107,7 +107,7 @@ def _leave() -> None:
 
 
 def _sweep() -> None:
-    """End what a killed run left behind: folders none of whose users lives."""
+    """End the servers of killed runs: folders without a living user."""
     for folder in _sessions().glob("*/"):
         users = [int(mark.name) for mark in (folder / "users").glob("*")]
         if users and not any(Path(f"/proc/{user}").exists() for user in users):

@@ -57,8 +57,8 @@ def signer_of(
 ) -> str:
     """The key id that signed a request for a service; ValueError when its signature is wrong."""
     method, url, headers, body = request
-    scheme, _, told = headers.get("authorization", "").partition(" ")
-    parts = dict(part.strip().split("=", 1) for part in told.split(",") if "=" in part)
+    scheme, _, fields = headers.get("authorization", "").partition(" ")
+    parts = dict(part.strip().split("=", 1) for part in fields.split(",") if "=" in part)
     if scheme != "AWS4-HMAC-SHA256" or parts.keys() != {"Credential", "SignedHeaders", "Signature"}:
         raise ValueError(f"no signature: {headers.get('authorization')}")
     key, _, scope = parts["Credential"].partition("/")

@@ -16,7 +16,7 @@ Piece = tuple[int, int, str]
 
 
 class Input(NamedTuple):
-    """Files of one namespace, a question, and what its answer contains.
+    """Files of one namespace, a question, and required parts of its answer.
 
     `contains`: all of these are in the answer; empty: there is no answer. `silent`: none of these
     is. `note`: a part of a note of the load.
@@ -32,7 +32,7 @@ class Input(NamedTuple):
 def paged(
     pages: Sequence[Sequence[Piece]], annotations: Sequence[bytes] = (), form: str = ""
 ) -> bytes:
-    """Write a PDF of these pages; `more`: annotations, as objects from number 3 + 2 x pages."""
+    """Write a PDF of these pages; `annotations`: objects from number 3 + 2 x pages."""
     count = len(pages)
     kids = " ".join(f"{4 + 2 * n} 0 R" for n in range(count))
     objects = [

@@ -159,7 +159,7 @@ def files_and_questions(seed: int = 7) -> tuple[dict[str, bytes], list[CellQuest
     """Return the files by name, and two questions for each."""
     pick = random.Random(seed)
     files, questions = {}, []
-    for number, (table, asked) in enumerate(_tables(pick)):
+    for number, (table, question_of) in enumerate(_tables(pick)):
         form = (*_YEARS, *_GROUPS, *_CONTINUED)[number]
         name = f"{number:02}-{table.title.lower().replace(' ', '-')}.{form}"
         files[name] = WRITERS[form](table)
@@ -168,7 +168,9 @@ def files_and_questions(seed: int = 7) -> tuple[dict[str, bytes], list[CellQuest
         for row in pick.sample(list(table.parts[-1]), 2):
             column = pick.randrange(1, len(row))
             others = tuple(other[0] for other in rows if other is not row)
-            questions.append(CellQuestion(name, asked(row[0], column), row[0], row[column], others))
+            questions.append(
+                CellQuestion(name, question_of(row[0], column), row[0], row[column], others)
+            )
     return files, questions
 
 
@@ -180,14 +182,17 @@ def _tables(pick: random.Random) -> Iterator[tuple[Table, Asked]]:
     for title, first, question, rows in YEARS:
         start = pick.randrange(2012, 2021)
         years = [str(start + n) for n in range(4)]
-        made = _filled(rows.split(","), 4, pick)
-        yield Table(title, [[first, *years]], [made]), _by_year(question, years)
+        filled = _filled(rows.split(","), 4, pick)
+        yield Table(title, [[first, *years]], [filled]), _by_year(question, years)
     for title, first, groups, subs, question, rows in GROUPS:
         heads = [[first, groups[0], "", groups[1], ""], ["", *subs, *subs]]
         yield Table(title, heads, [_filled(rows.split(","), 4, pick)]), _in(question, groups, subs)
     for title, first, columns, question, word in CONTINUED:
-        made = _filled([f"{word} {name}" for name in NAMED], 3, pick)
-        yield Table(title, [[first, *columns]], [made[:5], made[5:]]), _by_name(question, columns)
+        filled = _filled([f"{word} {name}" for name in NAMED], 3, pick)
+        yield (
+            Table(title, [[first, *columns]], [filled[:5], filled[5:]]),
+            _by_name(question, columns),
+        )
 
 
 def _by_year(question: str, years: Sequence[str]) -> Asked:
@@ -263,8 +268,8 @@ def _html(table: Table) -> bytes:
 def _markdown(table: Table) -> bytes:
     lines = [f"# {table.title}", ""]
     for part in table.parts:
-        head, *rest = [*table.heads, *part]
-        lines += [_piped(head), _piped(["---"] * len(head)), *map(_piped, rest), ""]
+        head, *body_rows = [*table.heads, *part]
+        lines += [_piped(head), _piped(["---"] * len(head)), *map(_piped, body_rows), ""]
     return "\n".join(lines).encode()
 
 
@@ -273,7 +278,7 @@ def _piped(row: Sequence[str]) -> str:
 
 
 def _pdf(table: Table) -> bytes:
-    first, *more = table.parts
+    first, *further = table.parts
     pages = [
         [
             (60, 780, table.title),
@@ -281,7 +286,7 @@ def _pdf(table: Table) -> bytes:
               for piece in table_row(740 - 20 * n, *row)),
         ]
     ]  # fmt: skip
-    for part in more:
+    for part in further:
         pages.append([p for n, row in enumerate(part) for p in table_row(780 - 20 * n, *row)])
     return paged(pages)
 

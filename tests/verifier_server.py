@@ -136,7 +136,7 @@ def answer(path: str, body: Any, mode: str, script: dict[str, str] | None = None
     if path.endswith("/invocations"):
         rows = [_opinion(claim, sources, mode) for claim, sources in body["pairs"]]
         return {"opinions": _lied(rows, mode)}
-    texts = {one["text"]["qualifiers"][0]: one["text"]["text"] for one in body["content"]}
+    texts = {part["text"]["qualifiers"][0]: part["text"]["text"] for part in body["content"]}
     score = _score(supports(texts["guard_content"], texts["grounding_source"]), mode)
     kind = "TOXIC" if mode in ("unknown_label", "wrong_length") else "GROUNDING"
     filters = [{"type": kind, "threshold": 0.5, "score": score, "action": "NONE"}]
@@ -156,13 +156,13 @@ def _score(is_supported: bool, mode: str) -> Any:
 def _row(claim: str, source: str, mode: str) -> list[dict[str, Any]]:
     label = "LABEL_7" if mode == "unknown_label" else "ENTAILMENT"
     contradiction = 0.8 if "never" in source else 0.05
-    found = {label: _score(supports(claim, source), mode), "CONTRADICTION": contradiction}
-    return [{"label": name, "score": score} for name, score in found.items()]
+    scores = {label: _score(supports(claim, source), mode), "CONTRADICTION": contradiction}
+    return [{"label": name, "score": score} for name, score in scores.items()]
 
 
 def _scripted(label: str) -> list[dict[str, Any]]:
     labels = ("ENTAILMENT", "NEUTRAL", "CONTRADICTION")
-    return [{"label": one, "score": 0.9 if one == label else 0.05} for one in labels]
+    return [{"label": name, "score": 0.9 if name == label else 0.05} for name in labels]
 
 
 def _opinion(claim: str, sources: Sequence[str], mode: str) -> list[Any]:
@@ -178,9 +178,9 @@ def _chat(body: dict[str, Any], mode: str) -> dict[str, Any]:
     passages = dict(_PASSAGE.findall(prompt))
     rows: list[dict[str, Any]] = []
     for n, (numbers, claim) in enumerate(_STATEMENT.findall(prompt), 1):
-        sources = [passages[one.strip()] for one in numbers.split(",")]
-        quote = next((one for one in sources if supports(claim, one)), "")
-        denial = next((one for one in sources if "never" in one), "")
+        sources = [passages[number.strip()] for number in numbers.split(",")]
+        quote = next((source for source in sources if supports(claim, source)), "")
+        denial = next((source for source in sources if "never" in source), "")
         kind = "supported" if quote else "contradicted" if denial else "not_stated"
         rows.append({"n": n, "verdict": kind, "quotes": [quote or denial]})
     lies = {

@@ -18,10 +18,10 @@ class WordVectors:
     dimension = DIMENSION
 
     def embed(self, texts: Sequence[str], deadline: Deadline | None) -> tuple[bytes, ...]:
-        found = []
+        vectors = []
         for text in texts:
             vector = np.zeros(DIMENSION, dtype=np.float32)
             for word in text.casefold().split():
                 vector[hashlib.sha256(word.encode()).digest()[0] % DIMENSION] += 1
-            found.append(pack(vector))
-        return tuple(found)
+            vectors.append(pack(vector))
+        return tuple(vectors)

@@ -33,7 +33,7 @@ from docstokg.domain.answer import extractive
 from docstokg.domain.answer.reader_features import Candidate, candidates
 from docstokg.domain.answer.two_hops import Pair, pairs
 from docstokg.domain.deadline import Deadline
-from docstokg_local.evaluation.answers import f1, held, is_right, words
+from docstokg_local.evaluation.answers import f1, is_right, word_share, words
 from docstokg_local.evaluation.calibration import roc_area, roc_area_error
 from training.leaks import kept_texts, refuse_shared
 
@@ -58,10 +58,10 @@ RIDGE = 1e-3
 STEPS = 250
 
 
-class Asked(NamedTuple):
+class Case(NamedTuple):
     """A question's candidates and pairs, with labels and worths."""
 
-    found: list[Candidate]
+    candidates: list[Candidate]
     right: Floats
     worth: Floats
     linked: list[Pair]
@@ -77,14 +77,14 @@ def read(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines]
 
 
-def says(row: Mapping[str, Any], text: str) -> bool:
+def contains(row: Mapping[str, Any], text: str) -> bool:
     """Return whether a text contains the written answer, or of a `whole` one WHOLE of its words."""
     if row.get("whole"):
-        return held([text], row["answer"]) >= WHOLE
+        return word_share([text], row["answer"]) >= WHOLE
     return any(is_right(text, gold) for gold in row.get("golds") or [row["answer"]])
 
 
-def asked(row: Mapping[str, Any], *, without_gold: bool = False) -> Asked | None:
+def case_of(row: Mapping[str, Any], *, without_gold: bool = False) -> Case | None:
     """Return the candidates and pairs of a question; None without candidates.
 
     `without_gold`: omit gold documents; then nothing is right.
@@ -94,25 +94,25 @@ def asked(row: Mapping[str, Any], *, without_gold: bool = False) -> Asked | None
         for block, document in zip(row["blocks"], row["documents"], strict=True)
         if not (without_gold and document in row.get("gold", ()))
     ]
-    found = candidates(row["question"], blocks[: extractive.READ])
-    return labelled(row, found, without_gold=without_gold) if found else None
+    pool = candidates(row["question"], blocks[: extractive.READ])
+    return labelled(row, pool, without_gold=without_gold) if pool else None
 
 
-def labelled(row: Mapping[str, Any], found: list[Candidate], *, without_gold: bool) -> Asked:
+def labelled(row: Mapping[str, Any], pool: list[Candidate], *, without_gold: bool) -> Case:
     """Return the candidates of a question with their labels, and the reader's logits."""
     choice = extractive.model()["choice"]
-    scores = [extractive.weighted(choice, one.features._asdict()) for one in found]
-    logits = extractive.compared(row["question"], found, scores, reader())
+    scores = [extractive.weighted(choice, candidate.features._asdict()) for candidate in pool]
+    logits = extractive.compared(row["question"], pool, scores, reader())
     answerable = row["type"] == "answerable" and not without_gold
-    shown = [one.unit.shown for one in found]
-    linked = pairs(row["question"], found, [0.0] * len(found))
-    both = [" ".join(shown[place] for place in pair.places) for pair in linked]
+    single_texts = [candidate.unit.shown for candidate in pool]
+    linked = pairs(row["question"], pool, [0.0] * len(pool))
+    both = [" ".join(single_texts[place] for place in pair.places) for pair in linked]
     right, pair_right = (
-        np.array([answerable and says(row, text) for text in texts], dtype=float)
-        for texts in (shown, both)
+        np.array([answerable and contains(row, text) for text in texts], dtype=float)
+        for texts in (single_texts, both)
     )
-    worths = _worth(row, shown), _worth(row, both)
-    return Asked(found, right, worths[0], linked, pair_right, worths[1], answerable, logits)
+    worths = _worth(row, single_texts), _worth(row, both)
+    return Case(pool, right, worths[0], linked, pair_right, worths[1], answerable, logits)
 
 
 @cache
@@ -130,45 +130,48 @@ def _worth(row: Mapping[str, Any], texts: Sequence[str]) -> Floats:
     return worth
 
 
-def made(rows: Sequence[Mapping[str, Any]]) -> list[Asked]:
+def cases_of(rows: Sequence[Mapping[str, Any]]) -> list[Case]:
     """Return the questions with candidates, then every third again without gold documents."""
-    own = [asked(row) for row in rows]
-    again = [asked(row, without_gold=True) for row in rows[::WITHOUT_GOLD] if row.get("gold")]
-    return [one for one in (*own, *again) if one is not None]
+    cases = [case_of(row) for row in rows]
+    again = [case_of(row, without_gold=True) for row in rows[::WITHOUT_GOLD] if row.get("gold")]
+    return [case for case in (*cases, *again) if case is not None]
 
 
 def scored(
-    one: Asked, choice: Mapping[str, float], weight: float
+    case: Case, choice: Mapping[str, float], weight: float
 ) -> tuple[list[float], list[Pair]]:
     """Return each candidate's score, and the pairs with `choice` relative to the best score.
 
     `weight`: of the reader's logit; 0 without the reader.
     """
-    scores = [extractive.weighted(choice, own.features._asdict()) for own in one.found]
-    scores = extractive.mixed(scores, one.logits if weight else {}, weight)
+    scores = [
+        extractive.weighted(choice, candidate.features._asdict()) for candidate in case.candidates
+    ]
+    scores = extractive.mixed(scores, case.logits if weight else {}, weight)
     top = max(scores)
     linked = [
         pair._replace(
             signs=pair.signs | {"choice": max(scores[place] for place in pair.places) - top}
         )
-        for pair in one.linked
+        for pair in case.linked
     ]
     return scores, linked
 
 
 def table(signs: Iterable[Mapping[str, float]], names: Sequence[str]) -> Floats:
     """Return features by name as a matrix, a row each; raise KeyError for a missing one."""
-    return np.array([[one[name] for name in names] for one in signs])
+    return np.array([[row[name] for name in names] for row in signs])
 
 
 def _softmax(
     names: Sequence[str], sets: Sequence[Sequence[tuple[Floats, Floats]]]
 ) -> dict[str, float]:
     used = [
-        [(own, worth) for own, worth in rows if 0 <= worth.min() < worth.max()] for rows in sets
+        [(matrix, worth) for matrix, worth in rows if 0 <= worth.min() < worth.max()]
+        for rows in sets
     ]
-    each = [(own, worth, 1 / len(rows) / len(used)) for rows in used for own, worth in rows]
-    values = np.concatenate([own for own, *_ in each])
+    each = [(matrix, worth, 1 / len(rows) / len(used)) for rows in used for matrix, worth in rows]
+    values = np.concatenate([matrix for matrix, *_ in each])
     deviation = values.std(0) + 1e-9
     values = values / deviation
     worth = np.concatenate([worth for _, worth, _ in each])
@@ -200,19 +203,19 @@ class Chosen(NamedTuple):
 
 
 def choose(
-    rows: Sequence[Asked], choice: Mapping[str, float], pair: Mapping[str, float], weight: float
+    rows: Sequence[Case], choice: Mapping[str, float], pair: Mapping[str, float], weight: float
 ) -> list[tuple[Chosen, Chosen | None]]:
     """Choose like the product: the best candidate and the best pair, None without pairs."""
     chosen = []
-    for one in rows:
-        scores, linked = scored(one, choice, weight)
+    for case in rows:
+        scores, linked = scored(case, choice, weight)
         best = int(np.argmax(scores))
-        signs = extractive.signs_of(one.found, scores, best, one.logits)
-        single, both = Chosen(signs, bool(one.right[best]), one.answerable), None
+        signs = extractive.signs_of(case.candidates, scores, best, case.logits)
+        single, both = Chosen(signs, bool(case.right[best]), case.answerable), None
         if linked:
-            place = int(np.argmax([extractive.weighted(pair, own.signs) for own in linked]))
-            right = bool(one.pair_right[place])
-            both = Chosen(linked[place].signs, right, one.answerable)
+            place = int(np.argmax([extractive.weighted(pair, link.signs) for link in linked]))
+            right = bool(case.pair_right[place])
+            both = Chosen(linked[place].signs, right, case.answerable)
         chosen.append((single, both))
     return chosen
 
@@ -244,18 +247,22 @@ def regression(
 def fit_logistic(
     sets: Iterable[Sequence[Chosen]],
     names: Sequence[str],
-    of: Callable[[Chosen], bool] = lambda one: one.right,
+    of: Callable[[Chosen], bool] = lambda choice: choice.right,
 ) -> dict[str, Any]:
     """Return bias and weights by name for the probability of `of`; nonempty sets weigh the same.
 
     Raises ValueError without examples.
     """
     groups = [group for group in sets if group]
-    rows = [one for group in groups for one in group]
-    weights = [[1.0 if one.answerable else UNANSWERABLE_WEIGHT for one in own] for own in groups]
-    importance = np.concatenate([np.array(own) / sum(own) for own in weights])
-    values = table((one.signs for one in rows), names)
-    right = np.array([of(one) for one in rows], dtype=float)
+    rows = [choice for group in groups for choice in group]
+    weights = [
+        [1.0 if choice.answerable else UNANSWERABLE_WEIGHT for choice in group] for group in groups
+    ]
+    importance = np.concatenate(
+        [np.array(group_weights) / sum(group_weights) for group_weights in weights]
+    )
+    values = table((choice.signs for choice in rows), names)
+    right = np.array([of(choice) for choice in rows], dtype=float)
     slopes, bias = regression(values, right, importance, 1e-4, np.ones((len(rows), 1)))
     return {
         "bias": round(bias, 4),
@@ -279,12 +286,14 @@ def main() -> None:
     parser.add_argument("--keep-choice", action="store_true", help="do not fit `choice`")
     options = parser.parse_args()
     read_sets = {folder.name: read(folder) for folder in options.folders}
-    rows = [row for own in read_sets.values() for row in own]
+    rows = [row for set_rows in read_sets.values() for row in set_rows]
     texts = {block["uuid"]: block["text"] for row in rows for block in row["blocks"]}
     refuse_shared((row["question"] for row in rows), texts.values(), kept_texts(options.kept))
-    sets = {name: made(own) for name, own in read_sets.items()}
-    facts = [name for name, own in read_sets.items() if not any("item" in row for row in own)]
-    hops = {name for name, own in read_sets.items() if any("hops" in row for row in own)}
+    sets = {name: cases_of(set_rows) for name, set_rows in read_sets.items()}
+    facts = [
+        name for name, set_rows in read_sets.items() if not any("item" in row for row in set_rows)
+    ]
+    hops = {name for name, set_rows in read_sets.items() if any("hops" in row for row in set_rows)}
     fitted = fit_all(sets, facts, hops, keep_choice=options.keep_choice)
     text = json.dumps(fitted, indent=1)
     print(text)
@@ -293,7 +302,7 @@ def main() -> None:
 
 
 def fit_all(
-    sets: Mapping[str, Sequence[Asked]],
+    sets: Mapping[str, Sequence[Case]],
     facts: Collection[str],
     hops: Collection[str],
     *,
@@ -311,8 +320,13 @@ def fit_all(
             CHOICE,
             [
                 [
-                    (table((own.features._asdict() for own in one.found), CHOICE), one.worth)
-                    for one in sets[name]
+                    (
+                        table(
+                            (candidate.features._asdict() for candidate in case.candidates), CHOICE
+                        ),
+                        case.worth,
+                    )
+                    for case in sets[name]
                 ]
                 for name in plain
             ],
@@ -320,26 +334,29 @@ def fit_all(
     )
     mixture = _softmax(
         ("score", "logit"),
-        [[_compared(one, choice) for one in sets[name] if len(one.logits) > 1] for name in plain],
+        [
+            [_compared(case, choice) for case in sets[name] if len(case.logits) > 1]
+            for name in plain
+        ],
     )
     weight = round(mixture["logit"] / mixture["score"], 4)
     return {
         "card": "docs/decisions/answers.md",
-        "fitted_on": {name: len(own) for name, own in sets.items()},
+        "fitted_on": {name: len(cases) for name, cases in sets.items()},
         "choice": choice,
         "without_reader": fit_variant(sets, hops, choice, 0.0),
         "with_reader": fit_variant(sets, hops, choice, weight),
     }
 
 
-def _compared(one: Asked, choice: Mapping[str, float]) -> tuple[Floats, Floats]:
-    scores, _ = scored(one, choice, 0.0)
-    values = np.array([[scores[place], logit] for place, logit in one.logits.items()])
-    return values, one.worth[list(one.logits)]
+def _compared(case: Case, choice: Mapping[str, float]) -> tuple[Floats, Floats]:
+    scores, _ = scored(case, choice, 0.0)
+    values = np.array([[scores[place], logit] for place, logit in case.logits.items()])
+    return values, case.worth[list(case.logits)]
 
 
 def fit_variant(
-    sets: Mapping[str, Sequence[Asked]],
+    sets: Mapping[str, Sequence[Case]],
     hops: Collection[str],
     choice: Mapping[str, float],
     weight: float,
@@ -349,33 +366,33 @@ def fit_variant(
     names = (RIGHT_READ, ANSWERABLE_READ) if weight else (RIGHT, ANSWERABLE)
     linked = [
         [
-            (table((own.signs for own in pairs_of_one), PAIR), one.pair_worth)
-            for one in rows
-            if (pairs_of_one := scored(one, choice, weight)[1])
+            (table((linked.signs for linked in pairs_of_one), PAIR), case.pair_worth)
+            for case in rows
+            if (pairs_of_one := scored(case, choice, weight)[1])
         ]
         for name, rows in sets.items()
         if name in hops
     ]
     pair = _softmax(PAIR, linked) if linked else committed["pair"]
-    chosen = {name: choose(own, choice, pair, weight) for name, own in sets.items()}
-    singles = {name: [single for single, _ in own] for name, own in chosen.items()}
+    chosen = {name: choose(cases, choice, pair, weight) for name, cases in sets.items()}
+    singles = {name: [single for single, _ in choices] for name, choices in chosen.items()}
     _report(singles, names[1])
     result = {
         "logit": weight,
-        "right": fit_logistic([own for n, own in singles.items() if n not in hops], names[0]),
-        "answerable": fit_logistic(singles.values(), names[1], lambda one: one.answerable),
+        "right": fit_logistic([group for n, group in singles.items() if n not in hops], names[0]),
+        "answerable": fit_logistic(singles.values(), names[1], lambda choice: choice.answerable),
         **{name: committed[name] for name in ("pair", "prefer_pair", "pair_right")},
     }
     if not linked:
         return result
     differing = [
-        [pair for single, pair in own if pair is not None and pair.right != single.right]
-        for own in chosen.values()
+        [pair for single, pair in choices if pair is not None and pair.right != single.right]
+        for choices in chosen.values()
     ]
     prefer = fit_logistic(differing, PREFER)
     quoted = [
-        [pair for _, pair in own if pair is not None and preferred(prefer, pair)]
-        for own in chosen.values()
+        [pair for _, pair in choices if pair is not None and preferred(prefer, pair)]
+        for choices in chosen.values()
     ]
     pair_right = fit_logistic(quoted, PREFER)
     return result | {"pair": pair, "prefer_pair": prefer, "pair_right": pair_right}
@@ -384,14 +401,14 @@ def fit_variant(
 def _report(sets: Mapping[str, Sequence[Chosen]], names: Sequence[str]) -> None:
     """Print, for each set left out of the fit, the AUC of `answerable` and the right choices."""
     for name, rows in sets.items():
-        others = [own for other, own in sets.items() if other != name]
-        labels = [one.answerable for one in rows]
+        others = [choices for other, choices in sets.items() if other != name]
+        labels = [choice.answerable for choice in rows]
         if not others or len(set(labels)) < 2:
             continue
-        fitted = fit_logistic(others, names, lambda one: one.answerable)
-        values = [extractive.logistic(fitted, one.signs) for one in rows]
+        fitted = fit_logistic(others, names, lambda choice: choice.answerable)
+        values = [extractive.logistic(fitted, choice.signs) for choice in rows]
         auc = roc_area(values, labels) or 0.0
-        right = np.mean([one.right for one in rows if one.answerable])
+        right = np.mean([choice.right for choice in rows if choice.answerable])
         error = roc_area_error(auc, labels)
         print(f"{name}: AUC answerable {auc:.3f} +- {error:.3f}, right choice {right:.3f}")
 

@@ -27,7 +27,7 @@ def kept_texts(folders: Iterable[Path]) -> tuple[set[str], set[str]]:
     `folders`: folders as in ../shared/data, or files of JSON lines. Raises `FileNotFoundError` for
     a missing one.
     """
-    asked: set[str] = set()
+    questions: set[str] = set()
     texts: set[str] = set()
     for folder in folders:
         if not folder.exists():
@@ -36,20 +36,20 @@ def kept_texts(folders: Iterable[Path]) -> tuple[set[str], set[str]]:
             if path.suffix == ".jsonl":
                 for line in path.read_text("utf-8").splitlines():
                     row = json.loads(line)
-                    asked.update(fold(row[key]) for key in ("question",) if key in row)
+                    questions.update(fold(row[key]) for key in ("question",) if key in row)
                     texts.update(paragraphs(row.get("text", "")))
             elif path.suffix in (".txt", ".md"):
                 texts.update(paragraphs(path.read_text("utf-8")))
-    return asked, texts
+    return questions, texts
 
 
 def refuse_shared(
-    questions: Iterable[str], passages: Iterable[str], kept: tuple[set[str], set[str]]
+    questions: Iterable[str], passages: Iterable[str], test_texts: tuple[set[str], set[str]]
 ) -> None:
     """Raise `Leak` with the first question or paragraph that is in a test set."""
-    asked, texts = kept
+    test_questions, texts = test_texts
     for question in questions:
-        if fold(question) in asked:
+        if fold(question) in test_questions:
             raise Leak(f"question {question!r} is kept for measuring")
     for passage in passages:
         for paragraph in paragraphs(passage):

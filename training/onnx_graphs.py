@@ -38,9 +38,9 @@ class Graph:
         self._numbers = count()
 
     def __getattr__(self, kind: str) -> Callable[..., Any]:
-        def add(*inputs: str, outputs: int = 1, domain: str = "", **more: Any) -> Any:
+        def add(*inputs: str, outputs: int = 1, domain: str = "", **attributes: Any) -> Any:
             names = [f"{kind}.{next(self._numbers)}" for _ in range(outputs)]
-            self._nodes.append(helper.make_node(kind, inputs, names, domain=domain, **more))
+            self._nodes.append(helper.make_node(kind, inputs, names, domain=domain, **attributes))
             return names[0] if outputs == 1 else names
 
         return add
@@ -79,10 +79,10 @@ class Graph:
         """Write the model. `outputs`: by name, the value, its type and its shape."""
         for name, (value, _, _) in outputs.items():
             self._nodes.append(helper.make_node("Identity", [value], [name]))
-        given = {name: about[1:] for name, about in outputs.items()}
+        shapes = {name: about[1:] for name, about in outputs.items()}
         ends = [
             [helper.make_tensor_value_info(name, *about) for name, about in side.items()]
-            for side in (inputs, given)
+            for side in (inputs, shapes)
         ]
         graph = helper.make_graph(self._nodes, path.stem, *ends, [*self._constants.values()])
         opsets = [helper.make_opsetid("", 20), helper.make_opsetid(MICROSOFT, 1)]
@@ -98,29 +98,34 @@ def minilm(file: Path, target: Path) -> None:
     """
     stored, raw = onnx.load(file).graph, file.read_bytes()
     places = {
-        one.name: (one.data_type, [*one.dims], raw.find(one.raw_data), len(one.raw_data))
-        for one in stored.initializer
+        tensor.name: (
+            tensor.data_type,
+            [*tensor.dims],
+            raw.find(tensor.raw_data),
+            len(tensor.raw_data),
+        )
+        for tensor in stored.initializer
     }
-    taken = (one.input[1] for one in stored.node if one.op_type == "MatMul")
+    taken = (node.input[1] for node in stored.node if node.op_type == "MatMul")
     products = (name for name in taken if f"{name}_q" in places)
     g = Graph(file, places)
 
     def joined(names: list[str], axis: int) -> str:
-        given = [g.stored(name) for name in names]
-        return g.Concat(*given, axis=axis) if len(given) > 1 else given[0]
+        tensors = [g.stored(name) for name in names]
+        return g.Concat(*tensors, axis=axis) if len(tensors) > 1 else tensors[0]
 
     def linear(layer: str, x: str, *parts: str) -> str:
-        own = [next(products) for _ in parts]
-        levels = joined([f"{one}_q" for one in own], 1)
-        scales = g.Reshape(joined([f"{one}_scale" for one in own], 1), g.value([-1]))
+        weights = [next(products) for _ in parts]
+        levels = joined([f"{name}_q" for name in weights], 1)
+        scales = g.Reshape(joined([f"{name}_scale" for name in weights], 1), g.value([-1]))
         bias = joined([f"inner.{layer}.{part}.bias" for part in parts], 0)
         near, scale, zero = g.DynamicQuantizeLinear(x, outputs=3)
         multiplied = g.MatMulIntegerToFloat
         total = multiplied(near, levels, scale, scales, zero, "", bias, domain=MICROSOFT)
-        rest = g.Sub(x, g.DequantizeLinear(near, scale, zero))
-        near, scale, zero = g.DynamicQuantizeLinear(rest, outputs=3)
-        left = multiplied(near, levels, scale, scales, zero, domain=MICROSOFT)
-        return str(g.Add(total, left))
+        residue = g.Sub(x, g.DequantizeLinear(near, scale, zero))
+        near, scale, zero = g.DynamicQuantizeLinear(residue, outputs=3)
+        correction = multiplied(near, levels, scale, scales, zero, domain=MICROSOFT)
+        return str(g.Add(total, correction))
 
     def normal(name: str, x: str) -> str:
         return g.normal(x, f"inner.{name}.LayerNorm.weight", f"inner.{name}.LayerNorm.bias")
@@ -132,8 +137,10 @@ def minilm(file: Path, target: Path) -> None:
     x = g.placed(word, table, "inner.embeddings.token_type_embeddings.weight")
     x = normal("embeddings", x)
     for layer in (f"encoder.layer.{number}" for number in range(6)):
-        own = linear(layer, x, *(f"attention.self.{part}" for part in ("query", "key", "value")))
-        parts = g.Split(own, axis=-1, num_outputs=3, outputs=3)
+        projected = linear(
+            layer, x, *(f"attention.self.{part}" for part in ("query", "key", "value"))
+        )
+        parts = g.Split(projected, axis=-1, num_outputs=3, outputs=3)
         mixed = g.MultiHeadAttention(*parts, num_heads=12, domain=MICROSOFT)
         x = g.Add(x, linear(layer, mixed, "attention.output.dense"))
         x = normal(f"{layer}.attention.output", x)
@@ -181,10 +188,10 @@ def splade(file: Path, target: Path) -> None:
     for layer in ("encoder.layer.0", "encoder.layer.1"):
         query = heads(f"{layer}.attention.self.query", x, [0, 2, 1, 3])
         key = heads(f"{layer}.attention.self.key", x, [0, 2, 3, 1])
-        own = heads(f"{layer}.attention.self.value", x, [0, 2, 1, 3])
+        values = heads(f"{layer}.attention.self.value", x, [0, 2, 1, 3])
         scores = g.Mul(g.MatMul(query, key), g.value((width / 2) ** -0.5))
         shares = g.Softmax(g.Where(keys, scores, g.value(-1e9)), axis=-1)
-        mixed = g.Transpose(g.MatMul(shares, own), perm=[0, 2, 1, 3])
+        mixed = g.Transpose(g.MatMul(shares, values), perm=[0, 2, 1, 3])
         mixed = g.Reshape(mixed, g.value([0, 0, width]))
         x = g.Add(x, linear(f"{layer}.attention.output.dense", mixed))
         x = normal(f"{layer}.attention.output", x)
@@ -193,24 +200,24 @@ def splade(file: Path, target: Path) -> None:
     head = "cls.predictions.transform"
     x = normal(head, g.Gelu(linear(f"{head}.dense", x)))
     # Padding repeats the first piece, so that it adds no new maximum.
-    first = g.Slice(x, g.value([0]), g.value([1]), one := g.value([1]))
+    first = g.Slice(x, g.value([0]), g.value([1]), axis := g.value([1]))
     states = g.Where(g.Unsqueeze("kept", g.value([2])), x, first)
     bias = g.stored("cls.predictions.bias")
     # In 8 bits, one scale per word.
-    scales = g.Div(g.ReduceMax(g.Abs(words), one, keepdims=1), g.value(127.0))
+    scales = g.Div(g.ReduceMax(g.Abs(words), axis, keepdims=1), g.value(127.0))
     levels = g.Transpose(g.Cast(g.Round(g.Div(words, scales)), to=INT8))
     borders = [rows * number // SLICES for number in range(SLICES + 1)]
     sizes = g.value([end - start for start, end in pairwise(borders)])
     near, scale, zero = g.DynamicQuantizeLinear(states, outputs=3)
     highest = [
-        g.ReduceMax(g.MatMulInteger(near, part, zero), one, keepdims=0)
+        g.ReduceMax(g.MatMulInteger(near, part, zero), axis, keepdims=0)
         for part in g.Split(levels, sizes, axis=1, outputs=SLICES)
     ]
     rough = g.Mul(g.Cast(g.Concat(*highest, axis=1), to=FLOAT), g.Reshape(scales, g.value([-1])))
     rough = g.Add(g.Mul(rough, scale), bias)
     rough, best = g.TopK(rough, g.value([CANDIDATES]), outputs=2)
     columns = g.Transpose(g.Gather(words, best), perm=[0, 2, 1])
-    exact = g.ReduceMax(g.MatMul(states, columns), one, keepdims=0)
+    exact = g.ReduceMax(g.MatMul(states, columns), axis, keepdims=0)
     exact = g.Add(exact, g.Gather(bias, best))
     inputs = {name: (kind, ["texts", "pieces"]) for name, kind in (("ids", INT64), ("kept", BOOL))}
     kinds = {"words": (best, INT64), "rough": (rough, FLOAT), "exact": (exact, FLOAT)}

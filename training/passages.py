@@ -23,38 +23,38 @@ from docstokg_local.engine.workflow import LocalWorkflow
 GIVEN = 15
 
 
-def ask_all(one: LoadedSet) -> None:
+def ask_all(loaded_set: LoadedSet) -> None:
     """Send a set's questions to its store and write the passages."""
-    from docstokg_local.cli.question import ask
+    from docstokg_local.cli.question import submit
 
-    url = f"sqlite:///{one.store.resolve()}"
+    url = f"sqlite:///{loaded_set.store.resolve()}"
     environment = {**os.environ, "DOCSTOKG_INDEX_URL": url, "DOCSTOKG_GRAPH_URL": url}
-    kept: list[Grounded] = []
+    grounded: list[Grounded] = []
     ground = handler.ground
 
-    def keeping(*given: Any, **more: Any) -> Grounded:
-        kept.append(ground(*given, **more))
-        return kept[-1]
+    def keeping(*arguments: Any, **options: Any) -> Grounded:
+        grounded.append(ground(*arguments, **options))
+        return grounded[-1]
 
     vars(handler)["ground"] = keeping
     vars(extractive)["READ"] = GIVEN
     settings = Settings.from_environment(environment)
     workflow = LocalWorkflow(Wiring(settings, Telemetry(level="ERROR")))
-    with (one.folder / "given.jsonl").open("w", encoding="utf-8") as file:
-        for line in (one.folder / "answers.jsonl").read_text("utf-8").splitlines():
+    with (loaded_set.folder / "given.jsonl").open("w", encoding="utf-8") as file:
+        for line in (loaded_set.folder / "answers.jsonl").read_text("utf-8").splitlines():
             row = json.loads(line)
             request = {
                 "query": row["question"],
-                "namespace": one.namespace,
+                "namespace": loaded_set.namespace,
                 "synthesis": {"enabled": True, "model": extractive.MODEL},
                 "budget": {"max_tokens_gen": 512, "timeout_s": 25},
                 **({"filter": {"item": row["item"]}} if "item" in row else {}),
             }
-            kept.clear()
-            ask(workflow, request)
-            cited = {citation.rank: citation for citation in kept[0].citations}
-            row["blocks"] = [block.model_dump(mode="json") for block in kept[0].blocks]
-            row["documents"] = [cited[block.rank].doc_id for block in kept[0].blocks]
+            grounded.clear()
+            submit(workflow, request)
+            cited = {citation.rank: citation for citation in grounded[0].citations}
+            row["blocks"] = [block.model_dump(mode="json") for block in grounded[0].blocks]
+            row["documents"] = [cited[block.rank].doc_id for block in grounded[0].blocks]
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
     vars(handler)["ground"] = ground
 

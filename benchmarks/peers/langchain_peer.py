@@ -58,12 +58,12 @@ def build(task: Task) -> Iterator[tuple[str, Ask]]:
             store.as_retriever(search_kwargs={"k": depth}),
         ]
         ensemble = EnsembleRetriever(retrievers=both, weights=[0.5, 0.5])
-        yield f"langchain EnsembleRetriever, {depth} each", asked(ensemble)
+        yield f"langchain EnsembleRetriever, {depth} each", asker(ensemble)
 
 
-def asked(retriever: BaseRetriever) -> Ask:
+def asker(retriever: BaseRetriever) -> Ask:
     """Return a function that asks a retriever."""
-    return lambda question: [found.metadata["doc_id"] for found in retriever.invoke(question)]
+    return lambda question: [document.metadata["doc_id"] for document in retriever.invoke(question)]
 
 
 if __name__ == "__main__":

@@ -36,8 +36,8 @@ class WordPiece:
 async def vectors(texts: list[str], **_: object) -> Any:
     """Encode texts without a cached vector."""
     fresh = [text for text in texts if text not in KNOWN]
-    made = dict(zip(fresh, encode(fresh), strict=True)) if fresh else {}
-    return np.array([KNOWN[text] if text in KNOWN else made[text] for text in texts])
+    encoded = dict(zip(fresh, encode(fresh), strict=True)) if fresh else {}
+    return np.array([KNOWN[text] if text in KNOWN else encoded[text] for text in texts])
 
 
 async def no_model(*_: object, **__: object) -> str:
@@ -54,21 +54,21 @@ def build(task: Task) -> Iterator[tuple[str, Ask]]:
     """Load into the library's default stores: files and memory."""
     threading.Thread(target=LOOP.run_forever, daemon=True).start()
     KNOWN.update(zip(task.texts, task.vectors, strict=True))
-    made = run(_loaded(task))
+    rag = run(_loaded(task))
     KNOWN.clear()
-    yield "LightRAG naive", asked(made, "naive")
+    yield "LightRAG naive", asker(rag, "naive")
     if task.triples:
-        yield "LightRAG mix, the question as keywords", asked(made, "mix")
+        yield "LightRAG mix, the question as keywords", asker(rag, "mix")
 
 
 async def _loaded(task: Task) -> LightRAG:
-    made = LightRAG(
+    rag = LightRAG(
         working_dir=tempfile.mkdtemp(),
         llm_model_func=no_model,
         tokenizer=Tokenizer("wordpiece", WordPiece()),
         embedding_func=EmbeddingFunc(embedding_dim=384, max_token_size=256, func=vectors),
     )
-    await made.initialize_storages()
+    await rag.initialize_storages()
     relations, entities = [], {}
     for row in task.triples:
         # One empty normalised name, or one self-loop, makes the library reject the whole load.
@@ -77,7 +77,7 @@ async def _loaded(task: Task) -> LightRAG:
             doc, kind = str(row["doc_id"]), str(row["relation"]) or "related"
             entities |= dict.fromkeys(ends, doc)
             relations.append((*ends, kind, doc))
-    await made.ainsert_custom_kg(
+    await rag.ainsert_custom_kg(
         {
             "chunks": [
                 {"content": text, "source_id": doc, "file_path": doc}
@@ -89,30 +89,30 @@ async def _loaded(task: Task) -> LightRAG:
             ],
             "relationships": [
                 {
-                    "src_id": one,
+                    "src_id": source,
                     "tgt_id": other,
-                    "description": f"{one} {kind} {other}",
+                    "description": f"{source} {kind} {other}",
                     "keywords": kind,
                     "source_id": doc,
                     "file_path": doc,
                 }
-                for one, other, kind, doc in relations
+                for source, other, kind, doc in relations
             ],
         }
     )
-    return made
+    return rag
 
 
-def asked(made: LightRAG, mode: str) -> Ask:
+def asker(rag: LightRAG, mode: str) -> Ask:
     """Return a function that asks in a mode."""
 
-    def ask(question: str) -> list[str]:
+    def ask_rag(question: str) -> list[str]:
         words = {"ll_keywords": [question], "hl_keywords": [question]} if mode != "naive" else {}
         wanted = QueryParam(mode=mode, enable_rerank=False, **words)
-        found = run(made.aquery_data(question, wanted))
-        return [chunk["file_path"] for chunk in found["data"].get("chunks", [])]
+        answer = run(rag.aquery_data(question, wanted))
+        return [chunk["file_path"] for chunk in answer["data"].get("chunks", [])]
 
-    return ask
+    return ask_rag
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ def build(task: Task) -> Iterator[tuple[str, Ask]]:
             similarity_top_k=10,
             use_async=False,
         )
-        yield f"llama-index QueryFusionRetriever, {depth} each", asked(fusion)
+        yield f"llama-index QueryFusionRetriever, {depth} each", asker(fusion)
 
 
 def _store(task: Task) -> Any:
@@ -58,9 +58,9 @@ def _store(task: Task) -> Any:
     return OpensearchVectorStore(OpensearchVectorClient(task.index_url, index, 384, method=method))
 
 
-def asked(fusion: QueryFusionRetriever) -> Ask:
+def asker(fusion: QueryFusionRetriever) -> Ask:
     """Return a function that asks a retriever."""
-    return lambda question: [found.node.node_id for found in fusion.retrieve(question)]
+    return lambda question: [scored_node.node.node_id for scored_node in fusion.retrieve(question)]
 
 
 if __name__ == "__main__":

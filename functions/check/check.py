@@ -127,37 +127,43 @@ class _Draft:
                 blocks = [
                     Block(
                         rank=n,
-                        uuid=one.id or f"source-{n}",
-                        text=one.text,
-                        document_name=one.title,
+                        uuid=source.id or f"source-{n}",
+                        text=source.text,
+                        document_name=source.title,
                         relevance=10,
                     )
-                    for n, one in enumerate(request.sources, 1)
+                    for n, source in enumerate(request.sources, 1)
                 ]
                 if not find_markers(request.text):
                     per_sentence = [blocks for _ in self._claims()]
             elif request.citations is None:
                 per_sentence = self._retrieved()
             else:
-                chunks = self._read(one.uuid for one in request.citations)
+                chunks = self._read(citation.uuid for citation in request.citations)
                 blocks = [
                     _cited_block(c, chunks[c.uuid]) for c in request.citations if c.uuid in chunks
                 ]
-                uuids = dict.fromkeys(one.uuid for one in request.citations)
+                uuids = dict.fromkeys(citation.uuid for citation in request.citations)
                 missing = tuple(uuid for uuid in uuids if uuid not in chunks)
         with call.timed("grounding"):
             compare = self._compare(call, call.deadline.limit(*time_budget.CHECK_VECTORS))
             if per_sentence or (request.citations is None and request.sources is None):
                 grounding = ground_sentences(request.text, per_sentence, compare, self._verifier)
-                found = {block.rank: block for own in per_sentence for block in own}
-                blocks = [found[rank] for rank in sorted(found)]
+                by_rank = {
+                    block.rank: block
+                    for sentence_blocks in per_sentence
+                    for block in sentence_blocks
+                }
+                blocks = [by_rank[rank] for rank in sorted(by_rank)]
             else:
                 grounding = ground_text(request.text, blocks, compare, self._verifier)
         named = tuple(Source(rank=block.rank, uuid=block.uuid) for block in blocks)
         return grounding, named, missing
 
     def _claims(self) -> list[str]:
-        claims = [one.claim for one in statements(self._request.text) if one.factual]
+        claims = [
+            statement.claim for statement in statements(self._request.text) if statement.factual
+        ]
         return claims[:MOST_SENTENCES]
 
     def _read(self, uuids: Iterable[str]) -> Mapping[str, StoredChunk]:
@@ -178,7 +184,7 @@ class _Draft:
         chunks = self._read(uuids)
         blocks = {
             uuid: _block(rank, chunks[uuid], 0, len(chunks[uuid].text))
-            for rank, uuid in enumerate((one for one in uuids if one in chunks), 1)
+            for rank, uuid in enumerate((cited for cited in uuids if cited in chunks), 1)
         }
         return [[blocks[uuid] for uuid in hits if uuid in blocks] for hits in hit_lists]
 

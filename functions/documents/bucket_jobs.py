@@ -68,8 +68,8 @@ class BucketJobs:
         run = self._runs.find(job_id)
         if run is None or not run.arguments.get("namespace"):
             return None
-        state: JobState = "running" if not run.ended else "failed" if run.failed else "done"
-        return _job(job_id, run, state, self._report(job_id) if run.ended else {})
+        state: JobState = "running" if not run.finished else "failed" if run.failed else "done"
+        return _job(job_id, run, state, self._report(job_id) if run.finished else {})
 
     def cancel(self, job_id: str) -> None:
         """Stop the run; release its lease if it has one."""
@@ -93,8 +93,8 @@ class BucketJobs:
     def _write(self, order: JobOrder) -> None:
         statements = {}
         for document in order.documents:
-            stated = document.model_dump(mode="json", include=STATED)
-            statements[document.doc_id] = {**stated, "text": document.text is not None}
+            fields = document.model_dump(mode="json", include=STATED)
+            statements[document.doc_id] = {**fields, "text": document.text is not None}
         beside = f"posted/{order.namespace}/{order.job_id}.json"
         self._store.put(beside, json.dumps({"documents": statements}, ensure_ascii=False).encode())
         keys = [_inbox(order) + document.doc_id for document in order.documents]

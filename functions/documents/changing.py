@@ -40,13 +40,13 @@ def load_documents(envelope: Envelope, *, register: DocumentRegister, queue: Job
     if (refused := _no_right(envelope, namespace)) is not None:
         return refused
     ids = [document.doc_id for document in request.documents]
-    there = register.find(namespace, ids)
-    if hidden := [one.doc_id for one in there if not caller.sees(one.acl)]:
+    documents = register.find(namespace, ids)
+    if hidden := [document.doc_id for document in documents if not caller.sees(document.acl)]:
         return _not_there(hidden[0], envelope.request_id)
-    if there and not request.replace:
-        return _conflict(ids, {one.doc_id for one in there}, envelope.request_id)
-    asked = {"documents": request.documents, "replace": request.replace}
-    return _queued(envelope, namespace, queue, kind="load", **asked)
+    if documents and not request.replace:
+        return _conflict(ids, {document.doc_id for document in documents}, envelope.request_id)
+    order = {"documents": request.documents, "replace": request.replace}
+    return _queued(envelope, namespace, queue, kind="load", **order)
 
 
 def remove_document(envelope: Envelope, *, register: DocumentRegister, queue: JobQueue) -> Reply:
@@ -56,8 +56,8 @@ def remove_document(envelope: Envelope, *, register: DocumentRegister, queue: Jo
         return name
     if (refused := _no_right(envelope, name.namespace)) is not None:
         return refused
-    there = register.find(name.namespace, [name.doc_id])
-    if not any(envelope.caller.sees(one.acl) for one in there):
+    documents = register.find(name.namespace, [name.doc_id])
+    if not any(envelope.caller.sees(document.acl) for document in documents):
         return _not_there(name.doc_id, envelope.request_id)
     return _queued(envelope, name.namespace, queue, kind="delete", doc_id=name.doc_id)
 
@@ -79,15 +79,15 @@ def cancel_job(envelope: Envelope, *, queue: JobQueue) -> Reply:
 
     Problems as `job_of`.
     """
-    found = job_of(envelope, queue=queue)
-    if found.statusCode != HTTPStatus.OK:
-        return found
-    job = Job.model_validate_json(found.body)
+    reply = job_of(envelope, queue=queue)
+    if reply.statusCode != HTTPStatus.OK:
+        return reply
+    job = Job.model_validate_json(reply.body)
     if job.state not in ("queued", "running"):
-        return found
+        return reply
     queue.cancel(job.job_id)
-    ended = job.model_copy(update={"state": "failed", "reason": CANCELLED})
-    return found.model_copy(update={"body": ended.model_dump_json()})
+    failed_job = job.model_copy(update={"state": "failed", "reason": CANCELLED})
+    return reply.model_copy(update={"body": failed_job.model_dump_json()})
 
 
 def _documents(envelope: Envelope) -> DocumentsRequest | Reply:
@@ -95,7 +95,7 @@ def _documents(envelope: Envelope) -> DocumentsRequest | Reply:
     body = decode_body(envelope.body_b64, request_id, MAX_DOCUMENTS_BYTES)
     if isinstance(body, Reply):
         return body
-    if _many(body) > MAX_DOCUMENTS:
+    if _document_count(body) > MAX_DOCUMENTS:
         detail = f"One request takes {MAX_DOCUMENTS} documents: {MORE}."
         return problem_reply(413, "too_many_documents", detail, request_id)
     request, errors = parse(body, DocumentsRequest)
@@ -110,7 +110,7 @@ def _documents(envelope: Envelope) -> DocumentsRequest | Reply:
     return invalid(twice, request_id) if twice else request
 
 
-def _many(body: bytes) -> int:
+def _document_count(body: bytes) -> int:
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):
@@ -133,21 +133,21 @@ def _not_there(doc_id: str, request_id: str) -> Reply:
     return problem_reply(404, "not_found", detail, request_id)
 
 
-def _conflict(ids: Sequence[str], there: set[str], request_id: str) -> Reply:
+def _conflict(ids: Sequence[str], loaded_ids: set[str], request_id: str) -> Reply:
     errors = tuple(
         FieldProblem(path=f"$.documents[{at}].doc_id", code="exists", message="is loaded already")
         for at, doc_id in enumerate(ids)
-        if doc_id in there
+        if doc_id in loaded_ids
     )
-    many = f"{len(errors)} of these documents are"
-    some = many if len(errors) > 1 else "A document of this id is"
-    detail = f"{some} loaded already; `replace` puts the new text in the place of the old."
+    plural = f"{len(errors)} of these documents are"
+    subject = plural if len(errors) > 1 else "A document of this id is"
+    detail = f"{subject} loaded already; `replace` puts the new text in the place of the old."
     return problem_reply(409, "document_exists", detail, request_id, errors)
 
 
-def _queued(envelope: Envelope, namespace: str, queue: JobQueue, **asked: Any) -> Reply:
-    who = {"job_id": envelope.request_id, "caller": envelope.caller}
-    order = JobOrder(**who, namespace=namespace, **asked)
+def _queued(envelope: Envelope, namespace: str, queue: JobQueue, **fields: Any) -> Reply:
+    identity = {"job_id": envelope.request_id, "caller": envelope.caller}
+    order = JobOrder(**identity, namespace=namespace, **fields)
     if not queue.add(order):
         detail = f"{MAX_QUEUED} jobs of namespace {order.namespace!r} wait already."
         retry = {"Retry-After": str(RETRY_S)}

@@ -34,8 +34,8 @@ def show_page(
     namespace = namespace_of(envelope, name.namespace, index, begin)
     if isinstance(namespace, Reply):
         return namespace
-    there = register.find(namespace, [name.doc_id])
-    seen = any(envelope.caller.sees(one.acl) for one in there)
+    documents = register.find(namespace, [name.doc_id])
+    seen = any(envelope.caller.sees(document.acl) for document in documents)
     original = register.original(namespace, name.doc_id) if seen else None
     if original is None:
         detail = "There is no such PDF, it is not yours to read, or its file is not kept here."

@@ -34,11 +34,11 @@ def read_passage(envelope: Envelope, *, begin: Begin, index: SearchIndex) -> Rep
         return namespace
     call = begin(envelope.request_id, envelope.caller.scope(namespace))
     try:
-        read = _read(call, [request.uuid], index)
-        if not read:
+        chunks = _read(call, [request.uuid], index)
+        if not chunks:
             detail = "There is no such passage, or it is not yours to read."
             return problem_reply(404, "not_found", detail, envelope.request_id)
-        chunk = read[0]
+        chunk = chunks[0]
         around = _around(call, chunk, request.context, index) if request.context else []
     except DocsToKGError as error:
         call.log("passage", error, level="ERROR")
@@ -61,15 +61,19 @@ def _number(chunk: StoredChunk) -> int | None:
     return int(number) if cut_here and len(number) <= 9 else None
 
 
-def _around(call: Call, chunk: StoredChunk, most: int, index: SearchIndex) -> list[StoredChunk]:
+def _around(
+    call: Call, chunk: StoredChunk, max_chars: int, index: SearchIndex
+) -> list[StoredChunk]:
     number = _number(chunk)
     if number is None:
         return []
-    reach = min(NEIGHBOURS, 1 + most // 400)
+    reach = min(NEIGHBOURS, 1 + max_chars // 400)
     numbers = [n for n in range(max(0, number - reach), number + reach + 1) if n != number]
     namespace = call.scope.namespace
     uuids = [chunk_uuid(namespace, f"{chunk.doc_id}#{n}") for n in numbers]
-    return [one for one in _read(call, uuids, index) if one.doc_id == chunk.doc_id]
+    return [
+        neighbour for neighbour in _read(call, uuids, index) if neighbour.doc_id == chunk.doc_id
+    ]
 
 
 def _lit(chunk: StoredChunk, request: PassageRequest) -> tuple[int, int] | FieldProblem | None:
@@ -84,14 +88,14 @@ def _lit(chunk: StoredChunk, request: PassageRequest) -> tuple[int, int] | Field
 
 
 def _passage(
-    chunk: StoredChunk, around: Sequence[StoredChunk], most: int, lit: tuple[int, int] | None
+    chunk: StoredChunk, around: Sequence[StoredChunk], max_chars: int, lit: tuple[int, int] | None
 ) -> Passage:
     start = chunk.char_start or 0
-    near = {_number(one): one for one in around}
+    near = {_number(neighbour): neighbour for neighbour in around}
     return Passage(
         **chunk.model_dump(include=set(Passage.model_fields) - {"char_start", "char_end"}),
-        before=_beyond(chunk, near, -1)[-most:] if most else "",
-        after=_beyond(chunk, near, 1)[:most],
+        before=_beyond(chunk, near, -1)[-max_chars:] if max_chars else "",
+        after=_beyond(chunk, near, 1)[:max_chars],
         offset_base="document" if chunk.char_start is not None else "chunk",
         char_start=start,
         char_end=start + len(chunk.text),
@@ -101,14 +105,14 @@ def _passage(
 
 def _beyond(chunk: StoredChunk, near: Mapping[int | None, StoredChunk], step: int) -> str:
     text, number = "", _number(chunk) or 0
-    while (one := near.get(number + step)) is not None:
+    while (neighbour := near.get(number + step)) is not None:
         if step > 0:
-            shared = _shared(chunk, one)
-            text += _between(shared) + one.text[max(0, shared) :]
+            shared = _shared(chunk, neighbour)
+            text += _between(shared) + neighbour.text[max(0, shared) :]
         else:
-            shared = _shared(one, chunk)
-            text = one.text[: len(one.text) - max(0, shared)] + _between(shared) + text
-        chunk, number = one, number + step
+            shared = _shared(neighbour, chunk)
+            text = neighbour.text[: len(neighbour.text) - max(0, shared)] + _between(shared) + text
+        chunk, number = neighbour, number + step
     return text
 
 

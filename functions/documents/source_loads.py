@@ -99,8 +99,8 @@ class SourceLoads:
         at = now + WAITS_S[attempt]
         self._call_at(at, namespace, function, first=now, attempt=attempt + 1)
 
-    def _call_at(self, at: int, namespace: str, function: str, **more: int) -> None:
-        event = {"job": JOB, "namespace": namespace, "at": at, **more}
+    def _call_at(self, at: int, namespace: str, function: str, **arguments: int) -> None:
+        event = {"job": JOB, "namespace": namespace, "at": at, **arguments}
         self._runs.call_later(namespace, at - time.time(), function, event)
 
     def _namespace(self, detail: Mapping[str, Any]) -> str:

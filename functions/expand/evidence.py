@@ -269,7 +269,7 @@ class EvidenceTable:
 
     def _edge(self, source: str, target: str, via: str | None) -> int:
         if via is None:
-            edge = _stated(min(self._graph.followed(source, target), key=_strength))
+            edge = _edge_of(min(self._graph.followed(source, target), key=_strength))
         else:
             places = [self._graph.mentions[via][name] for name in (source, target)]
             spans = [(at.start, at.end) for at in places if at.start is not None and at.end]
@@ -287,7 +287,7 @@ class EvidenceTable:
 
         Two or three relations, each with the chunk that states it, past no other name.
         """
-        named = {entity for own in names for entity in own}
+        named = {entity for group in names for entity in group}
         paths: list[tuple[SliceRelation, ...]] = []
         for name in names:
             seen = {*name}
@@ -313,7 +313,7 @@ class EvidenceTable:
         for relation in relations:
             self._entity(relation.source)
             self._entity(relation.target)
-        return tuple(self._listed(_stated(relation)) for relation in relations)
+        return tuple(self._listed(_edge_of(relation)) for relation in relations)
 
     def _listed(self, edge: EvidenceEdge) -> int:
         key = (edge.src, edge.type, edge.dst, edge.evidence.uuid if edge.evidence else None)
@@ -340,7 +340,7 @@ def _strength(relation: SliceRelation) -> tuple[float, bool, str, str, str]:
     )
 
 
-def _stated(relation: SliceRelation) -> EvidenceEdge:
+def _edge_of(relation: SliceRelation) -> EvidenceEdge:
     place = None
     if relation.evidence_uuid is not None:
         place = EdgeEvidence(

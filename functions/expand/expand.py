@@ -143,7 +143,7 @@ def _first_hop(
     if _is_late(run, explored):
         return "no_time"
     plan, pool = run.plan.expansion, [candidate.uuid for candidate in retrieval.pool]
-    ends = [end for fact in stated(retrieval) for end in (fact.source, fact.target)]
+    ends = [end for fact in evident_facts(retrieval) for end in (fact.source, fact.target)]
     seeds = seeds_of(run.scope.namespaces, plan.seeds)
     around = SliceRequest(
         alias_keys=tuple(dict.fromkeys([*question_keys(run.plan.query), *seeds.keys])),
@@ -305,7 +305,7 @@ def ranked(
     }
     shares |= chosen
     pool = _boosted(plan, retrieval, shares, graph)
-    facts = [(fact.source, fact.target, fact.score) for fact in stated(retrieval)]
+    facts = [(fact.source, fact.target, fact.score) for fact in evident_facts(retrieval)]
     leading = {
         entity: share
         for entity, share in shares.items()
@@ -370,7 +370,7 @@ def _used(explored: Exploration) -> GraphUse:
     return GraphUse(expanded=len(opened), pruned=len(nodes) - len(opened), reason=explored.skipped)
 
 
-def stated(retrieval: Retrieval) -> list[FactRef]:
+def evident_facts(retrieval: Retrieval) -> list[FactRef]:
     """Return the first FACTS matching facts that a chunk states."""
     return [fact for fact in retrieval.facts if fact.evidence_uuid is not None][:FACTS]
 
@@ -381,7 +381,7 @@ def reorders(retrieval: Retrieval, ranking: RankedGraph, links: Links = LINKS) -
     It does for a matched fact, a seed, a rare leading entity, or enough linked chunks.
     """
     graph = ranking.graph
-    if ranking.seed_shares or stated(retrieval):
+    if ranking.seed_shares or evident_facts(retrieval):
         return True
     if any(graph.is_rare(entity, links.rare) for entity in ranking.leading):
         return True
@@ -446,7 +446,7 @@ def _expansion(
     run: Run, retrieval: Retrieval, explored: Exploration, ranking: RankedGraph
 ) -> Expansion:
     graph, plan = ranking.graph, run.plan
-    ends = [end for fact in stated(retrieval) for end in (fact.source, fact.target)]
+    ends = [end for fact in evident_facts(retrieval) for end in (fact.source, fact.target)]
     evidence = EvidenceTable(
         graph,
         ranking.scores,

@@ -63,25 +63,25 @@ def located(
     limit: int,
 ) -> list[Citation]:
     """Add page boxes to the snippets, from the first rank, while they fit, and OCR confidences."""
-    found = {chunk.uuid: chunk for chunk in chunks if isinstance(chunk.page, int)}
-    if not found:
+    paged_chunks = {chunk.uuid: chunk for chunk in chunks if isinstance(chunk.page, int)}
+    if not paged_chunks:
         return list(citations)
-    left = limit - sum(map(_bytes, citations)) - sum(map(_bytes, blocks))
-    made = []
+    remaining = limit - sum(map(_bytes, citations)) - sum(map(_bytes, blocks))
+    placed_citations = []
     for citation in citations:
-        chunk, told = found.get(citation.uuid), citation
+        chunk, boxed = paged_chunks.get(citation.uuid), citation
         if chunk is not None and chunk.layout:
             begin = chunk.char_start or 0
             span = citation.char_start - begin, citation.char_end - begin
             places = layout.unpacked(chunk.layout, *span)
             if (sure := layout.certainty(places)) is not None:
-                read = {"ocr": True, "ocr_confidence": sure}
-                citation = citation.model_copy(update=read)  # noqa: PLW2901 - fields added
+                reading = {"ocr": True, "ocr_confidence": sure}
+                citation = citation.model_copy(update=reading)  # noqa: PLW2901 - fields added
             boxes = layout.boxes(places, cast(int, chunk.page))
-            told = citation.model_copy(update={"boxes": boxes})
-            left -= _bytes(told) - _bytes(citation)
-        made.append(told if left >= 0 else citation)
-    return made
+            boxed = citation.model_copy(update={"boxes": boxes})
+            remaining -= _bytes(boxed) - _bytes(citation)
+        placed_citations.append(boxed if remaining >= 0 else citation)
+    return placed_citations
 
 
 def room(run: Run) -> int:
@@ -91,8 +91,8 @@ def room(run: Run) -> int:
         for part in (run.plan, run.scope)
     )
     beside = plan + max(scope, 4 * run.plan.budget_limits.max_tokens_gen)
-    left = STATE_LIMIT_BYTES - STATE_MARGIN_BYTES - REPORT_MARGIN_BYTES - beside
-    return min(GROUNDED_LIMIT_BYTES, left)
+    remaining = STATE_LIMIT_BYTES - STATE_MARGIN_BYTES - REPORT_MARGIN_BYTES - beside
+    return min(GROUNDED_LIMIT_BYTES, remaining)
 
 
 def shorter(citation: Citation, chunk: StoredChunk, limit: int) -> Citation:

@@ -88,46 +88,52 @@ def ground(
         names = ", ".join(run.scope.namespaces)
         run.warnings.append(f"Nothing was found in namespace {names!r} for this question.")
     rerankers = _rerankers(run, reranker, fallback)
-    read = _to_rerank(plan, retrieval, ranking) if rerankers else ranking
+    candidates = _to_rerank(plan, retrieval, ranking) if rerankers else ranking
     with run.timed("hydration"):
-        hydrated = _hydrate(run, read, index)
+        hydrated = _hydrate(run, candidates, index)
     if hydrated.failed:
         run.skip("hydrate", "hydration_incomplete", hydrated.cause or "no answer for some")
     started = time.perf_counter()
-    order, chunks, replaced_by = _unique(plan, read, hydrated)
+    order, chunks, replaced_by = _unique(plan, candidates, hydrated)
     dedup_ms = (time.perf_counter() - started) * 1000
-    kept = len({ranked.uuid for ranked in order} & {ranked.uuid for ranked in ranking})
+    ranked_count = len({ranked.uuid for ranked in order} & {ranked.uuid for ranked in ranking})
     reranker_name, places = _reranked(run, chunks, rerankers)
     amended_by = replacements(chunks, partial(_home, plan), "amends")
     places = _placed(places, chunks, amended_by | replaced_by)
     ordered = [chunks[i] for i in places]
     explained, expect = None, plan.expect
     if expect is not None:
-        steps = retrieval, expansion, hydrated, ordered, kept
+        steps = retrieval, expansion, hydrated, ordered, ranked_count
         explained = run.attempt(
             "explain", lambda: explain(run, *steps, expect=expect, index=index), lost=None
         )
-    places = places[:kept][: plan.budget_limits.max_chunks]
+    places = places[:ranked_count][: plan.budget_limits.max_chunks]
     order, chunks = [order[i] for i in places], [chunks[i] for i in places]
     citations = _citations(plan, retrieval, expansion, order, chunks)
-    synthesis, most = plan.synthesis, MOST_BLOCKS
+    synthesis, limit = plan.synthesis, MOST_BLOCKS
     if synthesis is not None and synthesis.model == extractive.MODEL:
-        most = max(most, extractive.READ)
+        limit = max(limit, extractive.READ)
     stating = knowledge.stating(expansion)
-    given = [i for i, one in enumerate(citations) if i < most or one.uuid in stating]
-    blocks = _blocks(plan, expansion, [citations[i] for i in given], [chunks[i] for i in given])
+    block_indices = [
+        i for i, citation in enumerate(citations) if i < limit or citation.uuid in stating
+    ]
+    blocks = _blocks(
+        plan, expansion, [citations[i] for i in block_indices], [chunks[i] for i in block_indices]
+    )
     if is_quoted(plan):
         blocks = editions(plan.query, blocks, chunks)
         blocks = compared(run, blocks, chunks, retrieval.query_vector, index)
     if replaced_by:
         blocks = marked(blocks, replaced_by)
     blocks, path_notes = knowledge.with_path(plan.query, blocks, expansion)
-    most = room(run)
-    citations, blocks, trimmed = fitted(citations, blocks, chunks, most)
-    citations = located(citations, blocks, chunks, most)
+    limit = room(run)
+    citations, blocks, trimmed = fitted(citations, blocks, chunks, limit)
+    citations = located(citations, blocks, chunks, limit)
     if trimmed:
         run.mark_degraded("payload_trimmed")
-    if unsure := [one.rank for one in citations if (one.ocr_confidence or 1) < SURE_READING]:
+    if unsure := [
+        citation.rank for citation in citations if (citation.ocr_confidence or 1) < SURE_READING
+    ]:
         run.warnings.append(
             f"Citations {', '.join(map(str, unsure))} were read from scanned pages, not surely:"
             " compare them with the page."
@@ -144,7 +150,9 @@ def ground(
     return Grounded(
         citations=tuple(citations),
         blocks=tuple(blocks),
-        relevant=any(one.score >= plan.min_score for one in citations if one.rank in ranks),
+        relevant=any(
+            citation.score >= plan.min_score for citation in citations if citation.rank in ranks
+        ),
         conflicts=conflicts(citations, chunks, replaced_by),
         query_vector=retrieval.query_vector,
         seeds=expansion.seeds if expansion is not None else (),
@@ -172,16 +180,16 @@ def _unique(
     replaced_by = replacements(chunks, partial(_home, plan))
     last = sorted(range(len(chunks)), key=lambda i: chunks[i].uuid in replaced_by)
     # The order of an edition keeps members of a series that differ in a word apart.
-    read = [
+    candidates = [
         (
-            one.uuid,
-            one.text_sha256,
-            one.vector,
-            f"{one.text}\n{supersedes.edition_order(one.title)}",
+            chunk.uuid,
+            chunk.text_sha256,
+            chunk.vector,
+            f"{chunk.text}\n{supersedes.edition_order(chunk.title)}",
         )
-        for one in map(chunks.__getitem__, last)
+        for chunk in map(chunks.__getitem__, last)
     ]
-    places = sorted(last[i] for i in near_duplicates.without_repeats(read))
+    places = sorted(last[i] for i in near_duplicates.without_repeats(candidates))
     return [order[i] for i in places], [chunks[i] for i in places], replaced_by
 
 
@@ -210,8 +218,10 @@ def _hydrate(run: Run, ranking: Sequence[Ranked], index: SearchIndex) -> Hydrate
         run.log("hydrate", error)
         raise _lost(run, f"The passages could not be read: {error}") from error
     if hydrated.failed:
-        some = WrongAnswer(hydrated.cause or f"{len(hydrated.failed)} passages could not be read")
-        run.log("hydrate", some)
+        failure = WrongAnswer(
+            hydrated.cause or f"{len(hydrated.failed)} passages could not be read"
+        )
+        run.log("hydrate", failure)
     if not hydrated.chunks and hydrated.failed:
         raise NothingToCite(f"None of the passages could be read: {hydrated.cause}")
     return hydrated
@@ -230,13 +240,15 @@ def _rerankers(run: Run, reranker: Reranker | None, fallback: Reranker | None) -
     if reranker is None or run.plan.rerank == "lost":
         run.skip("rerank", "reranker_unavailable", "there is no such reranker here")
         reranker = None
-    return [one for one in (reranker, fallback) if one is not None]
+    return [model for model in (reranker, fallback) if model is not None]
 
 
 def _to_rerank(plan: Plan, retrieval: Retrieval, ranking: Sequence[Ranked]) -> list[Ranked]:
-    known = {ranked.uuid for ranked in ranking}
-    more = [Ranked(uuid=c.uuid, source="hybrid") for c in retrieval.pool if c.uuid not in known]
-    return [*ranking, *more[: max(0, RERANKED * plan.top_k - len(known))]]
+    ranked_uuids = {ranked.uuid for ranked in ranking}
+    extra = [
+        Ranked(uuid=c.uuid, source="hybrid") for c in retrieval.pool if c.uuid not in ranked_uuids
+    ]
+    return [*ranking, *extra[: max(0, RERANKED * plan.top_k - len(ranked_uuids))]]
 
 
 def _reranked(
@@ -360,7 +372,7 @@ def _blocks(
     stems = snippets.question_stems(plan.query)
     knows = {} if expansion is None else {ranked.uuid: ranked for ranked in expansion.ranking}
     turns = budget.tokens(prompt.conversation(plan.turns))
-    left = plan.budget_limits.max_tokens_context - turns
+    remaining = plan.budget_limits.max_tokens_context - turns
     ranks = {citation.uuid: citation.rank for citation in citations}
     blocks: list[Block] = []
     for citation, chunk in zip(citations, chunks, strict=True):
@@ -379,7 +391,7 @@ def _blocks(
             other_names=names,
             quoted=chunk.metadata.get("quoted") is True,
         )
-        room = left - budget.tokens(prompt.block_text(block))
+        room = remaining - budget.tokens(prompt.block_text(block))
         limit = min(knowledge.BLOCK_CHARACTERS, room * 4)
         start, end = 0, len(chunk.text)
         if end > limit or budget.tokens(chunk.text) > room:
@@ -393,7 +405,7 @@ def _blocks(
         whole = tuple((a - start, b - start) for a, b in chunk.sentences if start <= a and b <= end)
         text = {"text": chunk.text[start:end], "start": start, "sentences": whole}
         blocks.append(block.model_copy(update=text))
-        left -= budget.tokens(prompt.block_text(blocks[-1]))
+        remaining -= budget.tokens(prompt.block_text(blocks[-1]))
     return blocks
 
 

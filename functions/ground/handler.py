@@ -25,10 +25,10 @@ def build(wiring: Wiring) -> Handler:
             reranker=reranker,
             fallback=fallback,
         )
-        found = grounded.model_dump(mode="json", exclude_defaults=True)
-        if run.plan.told:
-            EventWriter(run, wiring.response_cache).found(event, found)
-        return found
+        output = grounded.model_dump(mode="json", exclude_defaults=True)
+        if run.plan.streams:
+            EventWriter(run, wiring.response_cache).write_grounded(event, output)
+        return output
 
     return handler
 

@@ -119,9 +119,10 @@ def other_names(
         for item in (expansion.renamings[i] for i in ranked.renamed)
     )
     return tuple(
-        one
-        for one in names
-        if not set(content_stems(fold(one.in_question))) <= set(content_stems(fold(one.in_passage)))
+        name
+        for name in names
+        if not set(content_stems(fold(name.in_question)))
+        <= set(content_stems(fold(name.in_passage)))
     )
 
 
@@ -133,9 +134,9 @@ def match_line(evidence: KgEvidence | None, names: Sequence[OtherName] = ()) -> 
     how = "direct mention"
     if evidence.match_type == "related_via":
         how = f"related via {evidence.related_to}"
-    for one in names:
-        if one.in_passage == evidence.matched_entity:
-            how += f", called {one.in_question} in the question"
+    for name in names:
+        if name.in_passage == evidence.matched_entity:
+            how += f", called {name.in_question} in the question"
             break
     return f"{evidence.matched_entity}{kind} - {how}"
 
@@ -151,10 +152,10 @@ def related_facts(
         return ()
     if ranked.evidence.match_type is None:
         return ()
-    entities, own = expansion.entities, ranked.evidence.entity
+    entities, entity = expansion.entities, ranked.evidence.entity
     facts = []
     for item in ranked.evidence.related:
-        ends = (item.entity, own) if item.incoming else (own, item.entity)
+        ends = (item.entity, entity) if item.incoming else (entity, item.entity)
         source, target = (entities[end].name for end in ends)
         text = f"{source} -{item.type}-> {target}"
         facts.append(GraphFact(text=text, stated_in=ranks.get(item.evidence or "")))
@@ -170,9 +171,11 @@ def with_path(
     """
     if expansion is None or not expansion.path:
         return list(blocks), ()
-    names = {one.id: one.name for one in expansion.entities}
+    names = {entity.id: entity.name for entity in expansion.entities}
     current = {block.uuid: block for block in blocks if block.superseded_by is None}
-    asked = {one.name: query[one.start : one.end] for one in expansion.renamings}
+    question_names = {
+        renaming.name: query[renaming.start : renaming.end] for renaming in expansion.renamings
+    }
     notes: list[str] = []
     ends: set[str] = set()
     steps: dict[str, list[tuple[int, int, int]]] = {}
@@ -188,10 +191,10 @@ def with_path(
             span = (at.start - block.start, at.end - block.start)
         steps.setdefault(at.uuid, []).append((place, *span))
         notes.append(f"{source} -{edge.type}-> {target} (stated in [{block.rank}])"[:NOTE])
-    joined = tuple(asked.get(name, name) for name in sorted(ends))
+    joined = tuple(question_names.get(name, name) for name in sorted(ends))
     marked = [
-        one.model_copy(update={"steps": tuple(steps.get(one.uuid, ())), "joined": joined})
-        for one in blocks
+        block.model_copy(update={"steps": tuple(steps.get(block.uuid, ())), "joined": joined})
+        for block in blocks
     ]
     return marked, tuple(notes)
 
@@ -223,9 +226,9 @@ def gained(
         skipped = "failed" if plan.expansion.enabled else "disabled"
         without = retrieval.selected[: plan.top_k]
         return KgStats(), GraphGain(top_k_without=without, skipped=skipped)
-    brought = [citation for citation in citations if citation.source == "kg_expansion"]
-    added = tuple(citation.uuid for citation in brought if not citation.channels)
+    expanded = [citation for citation in citations if citation.source == "kg_expansion"]
+    added = tuple(citation.uuid for citation in expanded if not citation.channels)
     return (
-        expansion.kg_stats.model_copy(update={"chunks_added": len(brought)}),
+        expansion.kg_stats.model_copy(update={"chunks_added": len(expanded)}),
         expansion.graph_gain.model_copy(update={"added": added}),
     )

@@ -66,11 +66,11 @@ def names_credited(
     ]
     credited = []
     for cosine, (start, end) in zip(cosines, chunk.sentences, strict=True):
-        text, least = chunk.text[start:end], -1.0
-        if called := [asked for name, asked in names if snippets.coverage(name, text) == 1]:
+        text, floor = chunk.text[start:end], -1.0
+        if called := [alias for name, alias in names if snippets.coverage(name, text) == 1]:
             share = snippets.coverage(question, " ".join((text, *called)))
-            least = relevance.cosine_of(relevance.from_coverage(share))
-        credited.append(max(cosine, least))
+            floor = relevance.cosine_of(relevance.from_coverage(share))
+        credited.append(max(cosine, floor))
     return credited
 
 

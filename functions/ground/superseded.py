@@ -38,15 +38,15 @@ def replacements(
         ]
         newer |= supersedes.links(documents).newer
     passages = [(key, chunk.section or "") for key, chunk in zip(keys, chunks, strict=True)]
-    found = supersedes.pairs(passages, newer)
-    return {chunks[older].uuid: chunks[newer].uuid for older, newer in found.items()}
+    replaced = supersedes.pairs(passages, newer)
+    return {chunks[older].uuid: chunks[newer].uuid for older, newer in replaced.items()}
 
 
 def amendments(
-    citations: Sequence[Citation], given: Collection[int], amended_by: Mapping[str, str]
+    citations: Sequence[Citation], block_ranks: Collection[int], amended_by: Mapping[str, str]
 ) -> list[str]:
-    """Return a warning per pair of a passage and its amendment that are `given` to the model."""
-    ranks = {citation.uuid: citation.rank for citation in citations if citation.rank in given}
+    """Return a warning per pair of a passage and its amendment with both ranks in `block_ranks`."""
+    ranks = {citation.uuid: citation.rank for citation in citations if citation.rank in block_ranks}
     return [
         f"[{ranks[newer]}] amends [{ranks[older]}]."
         for older, newer in amended_by.items()
@@ -69,7 +69,7 @@ def editions(query: str, blocks: Sequence[Block], chunks: Sequence[StoredChunk])
     is_named = supersedes.names_edition(query)
     updates: dict[str, dict[str, object]] = {}
     for members in supersedes.series(titles, headings):
-        named = [one for one in members if one[1].casefold() in query.casefold()]
+        named = [member for member in members if member[1].casefold() in query.casefold()]
         if is_named and len(named) != 1:
             continue
         chosen, label = (named or members)[0]
@@ -89,14 +89,14 @@ def conflicts(
     """Return the first MOST_LISTED citations of superseded documents, with cited replacements."""
     ranks = {citation.uuid: citation.rank for citation in citations}
     spans = {chunk.uuid: _span(chunk) for chunk in chunks}
-    found = sorted(
+    conflicting = sorted(
         (ranks[newer], ranks[older], newer, older)
         for older, newer in replaced_by.items()
         if older in ranks and newer in ranks
     )
     return tuple(
         Conflict(ranks=(first, second), spans=(spans[newer], spans[older]), kind="superseded")
-        for first, second, newer, older in found[:MOST_LISTED]
+        for first, second, newer, older in conflicting[:MOST_LISTED]
     )
 
 

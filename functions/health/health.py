@@ -27,7 +27,7 @@ def health(checks: Mapping[str, Check | None], workers: Executor, telemetry: Tel
     """
     deadline = Deadline.after(time_budget.HEALTH_S + time_budget.HEALTH_GRACE_S)
     answers = {
-        name: workers.submit(_ask, name, check, telemetry)
+        name: workers.submit(_check_health, name, check, telemetry)
         for name, check in checks.items()
         if check is not None
     }
@@ -48,7 +48,7 @@ def health(checks: Mapping[str, Check | None], workers: Executor, telemetry: Tel
     return json_reply(body, 503 if status == "down" else 200, **{"Cache-Control": "no-store"})
 
 
-def _ask(name: str, check: Check, telemetry: Telemetry) -> DependencyHealth:
+def _check_health(name: str, check: Check, telemetry: Telemetry) -> DependencyHealth:
     started = time.perf_counter()
     state: Literal["up", "down", "open"] = "up"
     try:

@@ -38,8 +38,8 @@ def record(
                 store.write((message,), Deadline.after(time_budget.WRITE_TRACES_S))
             except DocsToKGError as refused:
                 failed.append(message_id)
-                one = {"request_id": message.request_id, **cause(refused)}
-                telemetry.log("WARNING", "trace_not_written", **one)
+                fields = {"request_id": message.request_id, **cause(refused)}
+                telemetry.log("WARNING", "trace_not_written", **fields)
     except DocsToKGError as error:
         failed += list(messages)
         requests = [message.request_id for message in messages.values()]

@@ -227,11 +227,11 @@ def _chunks(run: Run, citations: Sequence[Citation], index: SearchIndex) -> dict
     hydrated = run.attempt(
         "full_text", lambda: index.get(uuids, run.scope, deadline), "hydration_incomplete"
     )
-    found = hydrated.chunks if hydrated is not None else {}
+    chunks = hydrated.chunks if hydrated is not None else {}
     same = {
         citation.uuid: chunk
         for citation in citations
-        if (chunk := found.get(citation.uuid)) and chunk.text_sha256 == citation.text_sha256
+        if (chunk := chunks.get(citation.uuid)) and chunk.text_sha256 == citation.text_sha256
     }
     if len(same) < len(citations):
         run.mark_degraded("hydration_incomplete")
@@ -255,8 +255,8 @@ def _receipt(
     citations: Sequence[Citation], chunks: Mapping[str, StoredChunk], key_id: str, digest: str
 ) -> Receipt:
     texts = [
-        ReceiptText(uuid=one.uuid, char_start=one.char_start, text=one.text)
-        for one in (chunks[c.uuid] for c in citations if c.uuid in chunks)
+        ReceiptText(uuid=chunk.uuid, char_start=chunk.char_start, text=chunk.text)
+        for chunk in (chunks[c.uuid] for c in citations if c.uuid in chunks)
     ]
     blank = "A" * SIGNATURE_CHARS
     return Receipt(texts=tuple(texts), settings_digest=digest, key_id=key_id, signature=blank)
@@ -308,8 +308,8 @@ def _diagnostics(
 
 
 def _sum(*dollars: float | None) -> float | None:
-    known = [one for one in dollars if one is not None]
-    return sum(known) if len(known) == len(dollars) else None
+    amounts = [amount for amount in dollars if amount is not None]
+    return sum(amounts) if len(amounts) == len(dollars) else None
 
 
 def _cache(
@@ -413,6 +413,6 @@ def doubts(grounding: Grounding | None, synthesis: Synthesis | None = None) -> l
     causes = {
         "orphan_markers": bool(grounding.invalid_citations),
         "low_coverage": grounding.coverage < MIN_COVERAGE,
-        "unsupported": any(one.verdict == "unsupported" for one in grounding.sentences),
+        "unsupported": any(sentence.verdict == "unsupported" for sentence in grounding.sentences),
     }
     return [cause for cause, holds in causes.items() if holds]

@@ -45,16 +45,16 @@ def reply_within(
 def _body(
     response: RAGResponse, with_diagnostics: bool, sign: Callable[[Json], str] | None = None
 ) -> str:
-    shown = response if with_diagnostics else _undiagnosed(response)
-    fields = shown.model_dump(mode="json")
+    reply = response if with_diagnostics else _undiagnosed(response)
+    fields = reply.model_dump(mode="json")
     if sign is not None:
         fields["receipt"]["signature"] = sign(fields)
     return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
 
 
 def _without_receipt(response: RAGResponse, why: str) -> RAGResponse:
-    told = (*response.warnings, f"There is no receipt: {why}.")
-    return response.model_copy(update={"receipt": None, "warnings": told})
+    warnings = (*response.warnings, f"There is no receipt: {why}.")
+    return response.model_copy(update={"receipt": None, "warnings": warnings})
 
 
 def _undiagnosed(response: RAGResponse) -> RAGResponse:
@@ -69,19 +69,21 @@ def _undiagnosed(response: RAGResponse) -> RAGResponse:
 def _trimmed(whole: RAGResponse, limit: int, with_diagnostics: bool) -> RAGResponse:
     response, citations = whole, list(whole.citations)
     over = nested_json_bytes(_body(response, with_diagnostics)) - limit
-    over = smaller(citations, over, _bytes, lambda one: one.model_copy(update=_NOT_FULL))
+    over = smaller(citations, over, _bytes, lambda citation: citation.model_copy(update=_NOT_FULL))
     if over > 0 and response.graph is not None:
-        told = (*response.warnings, "The graph did not fit.")
-        response = response.model_copy(update={"graph": None, "warnings": told})
+        warnings = (*response.warnings, "The graph did not fit.")
+        response = response.model_copy(update={"graph": None, "warnings": warnings})
         over = nested_json_bytes(_body(_with(response, citations), with_diagnostics)) - limit
     for step in snippets.STEPS:
         over = smaller(citations, over, _bytes, partial(_shorter, limit=step))
-    texts = {one.uuid: one for one in response.receipt.texts} if response.receipt else {}
+    texts = {text.uuid: text for text in response.receipt.texts} if response.receipt else {}
 
     def with_text(citation: Citation) -> int:
         return _bytes(citation, *(texts[u] for u in (citation.uuid,) if u in texts))
 
-    over = smaller(citations, over, with_text, lambda one: one if one.cited else None)
+    over = smaller(
+        citations, over, with_text, lambda citation: citation if citation.cited else None
+    )
     if response.receipt is not None and (over > 0 or not citations):
         return _trimmed(_without_receipt(whole, "it did not fit"), limit, with_diagnostics)
     return _with(response, citations)
@@ -89,17 +91,19 @@ def _trimmed(whole: RAGResponse, limit: int, with_diagnostics: bool) -> RAGRespo
 
 def _with(response: RAGResponse, citations: list[Citation]) -> RAGResponse:
     ranks = {citation.rank for citation in citations}
-    told = tuple(one for one in response.conflicts if ranks.issuperset(one.ranks))
+    conflicts = tuple(
+        conflict for conflict in response.conflicts if ranks.issuperset(conflict.ranks)
+    )
     receipt = response.receipt
     if receipt is not None:
-        kept = {citation.uuid for citation in citations}
-        texts = tuple(one for one in receipt.texts if one.uuid in kept)
+        uuids = {citation.uuid for citation in citations}
+        texts = tuple(text for text in receipt.texts if text.uuid in uuids)
         receipt = receipt.model_copy(update={"texts": texts})
     return response.model_copy(
         update={
             "citations": tuple(citations),
             "results_count": len(citations),
-            "conflicts": told,
+            "conflicts": conflicts,
             "receipt": receipt,
         }
     )
@@ -110,8 +114,8 @@ def _degraded(response: RAGResponse) -> RAGResponse:
     if diagnostics is None:
         return response
     reasons = tuple(dict.fromkeys((*diagnostics.degraded_reasons, "payload_trimmed")))
-    told = diagnostics.model_copy(update={"degraded": True, "degraded_reasons": reasons})
-    return response.model_copy(update={"diagnostics": told})
+    degraded = diagnostics.model_copy(update={"degraded": True, "degraded_reasons": reasons})
+    return response.model_copy(update={"diagnostics": degraded})
 
 
 def _shorter(citation: Citation, limit: int) -> Citation:

@@ -337,8 +337,8 @@ def _weights(
         return english_weights(detected, stored)
     if not reads_many(model):
         return None
-    least = 0.0 if run.plan.retrieval.fusion == "rrf" else LEAST
-    return word_weights(languages.probabilities(run.plan.query), stored, least)
+    floor = 0.0 if run.plan.retrieval.fusion == "rrf" else LEAST
+    return word_weights(languages.probabilities(run.plan.query), stored, floor)
 
 
 def _fused(

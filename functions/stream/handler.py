@@ -24,14 +24,16 @@ def build(wiring: Wiring) -> Handler:
         if exchange.is_begun:  # a retry after a refused credential: keep the events sent
             return {}
         exchange.headers = EVENT_HEADERS | edge["headers"]
-        asked = envelope_of(event, edge["namespaces"])
-        if isinstance(asked, Reply):
-            reply = asked
+        envelope = envelope_of(event, edge["namespaces"])
+        if isinstance(envelope, Reply):
+            reply = envelope
         else:
-            live = LiveReply(checks, telemetry, lambda *told: exchange.send(event_frame(*told)))
-            with ThreadPoolExecutor(1, thread_name_prefix="execution") as one:
-                running = one.submit(replied, workflow.run, asked, telemetry)
-                live.listen(asked.request_id, store, lambda time_s: not wait([running], time_s)[1])
+            live = LiveReply(checks, telemetry, lambda *event: exchange.send(event_frame(*event)))
+            with ThreadPoolExecutor(1, thread_name_prefix="execution") as executor:
+                running = executor.submit(replied, workflow.run, envelope, telemetry)
+                live.listen(
+                    envelope.request_id, store, lambda time_s: not wait([running], time_s)[1]
+                )
             reply = running.result()
             live.finish(reply, "answer")
         headers = {"Content-Type": "application/json"} | reply.headers | edge["headers"]

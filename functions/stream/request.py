@@ -27,9 +27,9 @@ def envelope_of(event: dict[str, Any], namespaces: list[str]) -> Envelope | Repl
     if signed_in := (context.get("authorizer") or {}).get("caller"):
         caller = Caller.model_validate_json(base64.b64decode(signed_in))
     else:
-        who = context["identity"]["userArn"]
-        role = "/".join(who.split("/")[:2])  # without the session name
-        caller = Caller(sub=role if ":assumed-role/" in who else who, namespaces=tuple(namespaces))
+        arn = context["identity"]["userArn"]
+        role = "/".join(arn.split("/")[:2])  # without the session name
+        caller = Caller(sub=role if ":assumed-role/" in arn else arn, namespaces=tuple(namespaces))
     body = (event.get("body") or "").encode("utf-8", "surrogatepass")
     # One byte over the limit is enough for `validate` to refuse it.
     return Envelope.of("stream", context["requestId"], caller, body[: MAX_BODY_BYTES + 1])

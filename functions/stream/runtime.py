@@ -61,11 +61,11 @@ class Exchange:
     def end(self, error: Exception | None = None) -> None:
         """End the reply; report an error in the trailer, or as the result if nothing was sent."""
         kind = type(error).__name__
-        said = json.dumps({"errorMessage": str(error), "errorType": kind})
+        report = json.dumps({"errorMessage": str(error), "errorType": kind})
         if not self.is_begun:
-            self._connection.request("POST", f"{self._path}/error", said)
+            self._connection.request("POST", f"{self._path}/error", report)
         elif self._is_heard:
-            body = base64.b64encode(said.encode()).decode()
+            body = base64.b64encode(report.encode()).decode()
             lines = f"{ERROR}Type: {kind}\r\n{ERROR}Body: {body}\r\n" if error else ""
             self._connection.send(f"0\r\n{lines}\r\n".encode())
         if self._is_heard:
@@ -78,10 +78,10 @@ def serve(handler: Callable[[Any, Exchange], dict[str, Any]], address: str) -> N
     waiting = HTTPConnection(address)
     while True:
         waiting.request("GET", f"{API}/invocation/next")
-        asked = waiting.getresponse()
-        event = json.loads(asked.read())
-        os.environ["_X_AMZN_TRACE_ID"] = asked.headers.get("Lambda-Runtime-Trace-Id", "")
-        exchange = Exchange(address, asked.headers["Lambda-Runtime-Aws-Request-Id"])
+        invocation = waiting.getresponse()
+        event = json.loads(invocation.read())
+        os.environ["_X_AMZN_TRACE_ID"] = invocation.headers.get("Lambda-Runtime-Trace-Id", "")
+        exchange = Exchange(address, invocation.headers["Lambda-Runtime-Aws-Request-Id"])
         error = None
         try:
             reply = handler(event, exchange)

@@ -33,14 +33,16 @@ def build(wiring: Wiring) -> Handler:
         run = Run.of(event, wiring.telemetry)
         if event.get("mode") == "condense":
             return condense(run, wiring.language_model).model_dump(mode="json")
-        listener = getattr(context, "written", None)  # set by callers that stream
+        listener = getattr(context, "add_text", None)  # set by callers that stream
         synthesis = synthesize(
             run,
             [Block.model_validate(block) for block in event["blocks"]],
             relevant=bool(event["relevant"]),
             language_model=wiring.language_model,
             reader=wiring.reader,
-            told=EventWriter(run, wiring.response_cache).written if run.plan.told else listener,
+            on_text=EventWriter(run, wiring.response_cache).write_text
+            if run.plan.streams
+            else listener,
         )
         return synthesis.model_dump(mode="json")
 

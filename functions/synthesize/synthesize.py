@@ -40,7 +40,7 @@ LEAST_ANSWER_BYTES, BYTES_A_TOKEN = 4000, 8
 
 CUT_WARNINGS = {"length": CUT_SHORT, "time": CUT_SHORT, "broken": BROKEN_OFF}
 
-Told = Callable[[str], bool]
+TextListener = Callable[[str], bool]
 # Usable share of a model's context: token counts are estimates and may be 10 % too low.
 CONTEXT_SHARE = 0.9
 # A reply below this share of its token budget was not cut by the budget.
@@ -54,11 +54,11 @@ def synthesize(
     relevant: bool,
     language_model: Callable[[], LanguageModel],
     reader: Callable[[], Reader | None] = lambda: None,
-    told: Told | None = None,
+    on_text: TextListener | None = None,
 ) -> Synthesis:
     """Return the raw answer of a model, or the reason why there is none; never raises for failures.
 
-    Without blocks no call is made. `told`: gets the text so far, and returns whether the client
+    Without blocks no call is made. `on_text`: gets the text so far, and returns whether the client
     still waits.
     """
     chosen = run.plan.synthesis
@@ -74,9 +74,9 @@ def synthesize(
         deadline = _deadline(run, models[position + 1 :], first=not position)
         if deadline is None:
             continue
-        ask = partial(_completed, language_model, run, blocks, model, deadline, told)
+        complete = partial(_completed, language_model, run, blocks, model, deadline, on_text)
         answered = run.attempt(
-            "language_model", ask, lambda error: _reason(error, failures), model=model
+            "language_model", complete, lambda error: _reason(error, failures), model=model
         )
         if answered is not None:
             completion, block_count = answered
@@ -146,9 +146,9 @@ def _extracted(
     def logits(question: str, texts: Sequence[str]) -> Sequence[float | None]:
         deadline = run.deadline.limit(time_budget.READER_S, time_budget.SYNTHESIZE.reserve_s)
         model = run.attempt("reader", reader, lost=None)
-        read = None if model is None else partial(model.logits, question, texts, deadline)
-        found = None if read is None else run.attempt("reader", read, lost=None)
-        return found or (None,) * len(texts)
+        run_reader = None if model is None else partial(model.logits, question, texts, deadline)
+        scores = None if run_reader is None else run.attempt("reader", run_reader, lost=None)
+        return scores or (None,) * len(texts)
 
     text, probability, best, notices = extractive.answer(
         run.plan.query, blocks, chosen.max_tokens, chosen.min_probability, logits
@@ -175,25 +175,27 @@ def _completed(
     blocks: Sequence[Block],
     name: str,
     deadline: Deadline,
-    told: Told | None,
+    on_text: TextListener | None,
 ) -> tuple[Completion, int]:
     """Return a completion ("" if cut before a sentence end) and the number of passages."""
     plan, chosen = run.plan, run.plan.synthesis
     assert chosen is not None
     model = language_model()
     room = plan.budget_limits.max_tokens_context - tokens(prompt.conversation(plan.turns))
-    ask = partial(prompt.messages, plan.query, style_hint=chosen.style_hint, turns=plan.turns)
-    rules = ask((), max_tokens_context=0)
+    messages_of = partial(
+        prompt.messages, plan.query, style_hint=chosen.style_hint, turns=plan.turns
+    )
+    rules = messages_of((), max_tokens_context=0)
     if (context := model.context_tokens(name)) is not None:
         spent = chosen.max_tokens + sum(tokens(message["content"]) for message in rules)
         room = max(0, min(room, int(context * CONTEXT_SHARE) - spent))
     completion = model.complete(
-        ask(blocks, max_tokens_context=room),
+        messages_of(blocks, max_tokens_context=room),
         model=name,
         temperature=chosen.temperature,
         max_tokens=chosen.max_tokens,
         deadline=deadline,
-        told=told,
+        on_text=on_text,
     )
     most_bytes = max(LEAST_ANSWER_BYTES, chosen.max_tokens * BYTES_A_TOKEN)
     answer = reply.cut(reply.cleaned(completion.text, plan.query, blocks), most_bytes)

@@ -304,12 +304,12 @@ def view_within(
             break
         node_ids.add(node.id)
     chosen = tuple(node for node in nodes if node.id in node_ids)
-    left = limit - sum(nested_json_bytes(node.model_dump_json()) for node in chosen)
+    remaining = limit - sum(nested_json_bytes(node.model_dump_json()) for node in chosen)
     listed: list[GraphViewEdge] = []
     for edge in edges:
         if {edge.src, edge.dst} <= node_ids:
-            left -= nested_json_bytes(edge.model_dump_json())
-            if left < 0:
+            remaining -= nested_json_bytes(edge.model_dump_json())
+            if remaining < 0:
                 break
             listed.append(edge)
     return chosen, tuple(listed)

@@ -151,7 +151,7 @@ class _Walker:
         layer = self._seeds()
         before: float | None = None
         for depth in range(request.max_depth + 1):
-            ranked = self._keep(layer, depth)
+            ranked = self._admit(layer, depth)
             if not ranked:
                 break
             result.depth_reached = depth
@@ -176,7 +176,7 @@ class _Walker:
         self._note_absent_relations()
         return result
 
-    def _keep(self, layer: Sequence[str], depth: int) -> dict[str, float]:
+    def _admit(self, layer: Sequence[str], depth: int) -> dict[str, float]:
         scores = self._scores(layer)
         room = self._request.max_nodes - len(self._result.nodes)
         ranked = sorted(layer, key=lambda name: (-scores[name], name))

@@ -74,8 +74,8 @@ def validate(envelope: Envelope, *, rules: Settings, started_at: str, now_ms: fl
         return Validated(reply=models_reply(envelope.caller, rules.models))
     if envelope.route == "model":
         return Validated(reply=model_reply(envelope, rules.models))
-    began, told = time.perf_counter(), envelope.route == "stream"
-    if told:
+    began, streams = time.perf_counter(), envelope.route == "stream"
+    if streams:
         envelope = envelope.model_copy(update={"route": "answer"})
     body = decode_body(envelope.body_b64, envelope.request_id)
     if isinstance(body, Reply):
@@ -96,11 +96,11 @@ def validate(envelope: Envelope, *, rules: Settings, started_at: str, now_ms: fl
     started_ms = _started_ms(started_at, now_ms)
     plan = _plan(envelope, request, scope, rules, started_ms=started_ms, expect=expect)
     took_ms = round((time.perf_counter() - began) * 1000, 3)
-    more = {"validation_ms": took_ms, "choices": choices, "chat": chat, "told": told}
-    more["recalls"] = bool(choices or request.cache_key or (chat and chat.namespaces))
+    updates = {"validation_ms": took_ms, "choices": choices, "chat": chat, "streams": streams}
+    updates["recalls"] = bool(choices or request.cache_key or (chat and chat.namespaces))
     if chat is not None:
-        more["warnings"] = (*plan.warnings, *chat.warnings)
-    return Validated(plan=plan.model_copy(update=more), scope=scope)
+        updates["warnings"] = (*plan.warnings, *chat.warnings)
+    return Validated(plan=plan.model_copy(update=updates), scope=scope)
 
 
 def _refusal(envelope: Envelope, errors: list[FieldProblem]) -> Reply:
@@ -111,8 +111,8 @@ def _refusal(envelope: Envelope, errors: list[FieldProblem]) -> Reply:
 
 def _parse(route: str, body: bytes, models: tuple[str, ...]) -> Parsed:
     if route in CONVERSATIONS:
-        read = read_chat if route == "chat" else read_responses
-        request, chat, errors = read(body, models)
+        reader = read_chat if route == "chat" else read_responses
+        request, chat, errors = reader(body, models)
         if request is not None and request.synthesis.model not in models:
             errors.append(_model_not_allowed("$.model", models))
         return Parsed(request, errors, chat)

@@ -20,7 +20,7 @@ def place_of(owner: object) -> Path:
 
 
 class EmbeddedGraph(SqliteGraph):
-    """What is put can be read at once."""
+    """Chunks are readable immediately after `put`."""
 
     def __init__(self) -> None:
         super().__init__(path := place_of(self))
@@ -32,8 +32,8 @@ class EmbeddedGraph(SqliteGraph):
         if not name.startswith("put_") and name != "delete":
             return side
 
-        def changed(*given: Any, **more: Any) -> Any:
-            done = side(*given, **more)
+        def changed(*arguments: Any, **options: Any) -> Any:
+            done = side(*arguments, **options)
             self.writer.close_load()
             return done
 
@@ -41,7 +41,7 @@ class EmbeddedGraph(SqliteGraph):
 
 
 class EmbeddedIndex(SqliteIndex):
-    """What was put is searchable when the load is closed."""
+    """Chunks are searchable after the load is closed."""
 
     def __init__(self) -> None:
         super().__init__(path := place_of(self))

@@ -38,11 +38,11 @@ def opensearch_store() -> Iterator[tuple[OpenSearchIndex, OpenSearchWriter]]:
 
 def remove_indices(url: str, name: str) -> None:
     """Delete the indices of one store; their number and version do not matter."""
-    for index in json.loads(ask(url, "GET", f"/{name}-*/_alias?ignore_unavailable=true")):
-        ask(url, "DELETE", f"/{index}")
+    for index in json.loads(request(url, "GET", f"/{name}-*/_alias?ignore_unavailable=true")):
+        request(url, "DELETE", f"/{index}")
 
 
-def ask(url: str, method: str, path: str, body: object = None) -> str:
+def request(url: str, method: str, path: str, body: object = None) -> str:
     """Make one bare HTTP request, beside the adapter under test."""
     line = http.client.HTTPConnection(urlsplit(url).netloc, timeout=30)
     try:
@@ -71,12 +71,12 @@ def neo4j_store() -> Iterator[tuple[Neo4jGraph, Neo4jGraphWriter]]:
 
 
 @contextmanager
-def both_stores(**more: object) -> Iterator[Settings]:
+def both_stores(**overrides: object) -> Iterator[Settings]:
     """Settings of both servers: an index of this test's own, and the empty graph to itself."""
     index, graph = server(Engine.OPENSEARCH), server(Engine.NEO4J)
-    where = {"index_url": index.url, "index_name": f"t{secrets.token_hex(6)}"}
+    addresses = {"index_url": index.url, "index_name": f"t{secrets.token_hex(6)}"}
     login = {"graph_user": graph.user, "graph_password": graph.password}
-    settings = Settings.model_validate({**where, "graph_url": graph.url, **login, **more})
+    settings = Settings.model_validate({**addresses, "graph_url": graph.url, **login, **overrides})
     with alone(Engine.NEO4J):
         empty(settings)
         yield settings
@@ -84,7 +84,7 @@ def both_stores(**more: object) -> Iterator[Settings]:
 
 
 def empty(settings: Settings) -> None:
-    """Remove what a load left in either."""
+    """Remove the data of a load from both stores."""
     remove_indices(settings.index_url or "", settings.index_name)
     wiring = Wiring(settings)
     wiring.graph_writer().close_load()  # makes the schema of a server that has none yet

@@ -34,8 +34,8 @@ def in_opensearch(tmp_path: Path) -> Iterator[DocumentRegister]:
 
 @pytest.fixture(params=["sqlite", pytest.param("opensearch", marks=SERVICES)])
 def register(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[DocumentRegister]:
-    with {"sqlite": in_sqlite, "opensearch": in_opensearch}[request.param](tmp_path) as made:
-        yield made
+    with {"sqlite": in_sqlite, "opensearch": in_opensearch}[request.param](tmp_path) as store:
+        yield store
 
 
 def record(doc_id: str, namespace: str = "ns", **fields: object) -> DocumentRecord:
@@ -53,19 +53,19 @@ def test_an_empty_register_holds_nothing(register: DocumentRegister) -> None:
 
 def test_records_are_listed_by_id_without_texts_and_replaced(register: DocumentRegister) -> None:
     long = "ü/" * 256
-    many = [record(f"d{n:04}") for n in range(1100)]
-    register.put([*many, record(long, title="Two", acl=("hr",), text="words " * 20_000)])
+    records = [record(f"d{n:04}") for n in range(1100)]
+    register.put([*records, record(long, title="Two", acl=("hr",), text="words " * 20_000)])
     register.put([record("d0000", "other", chunks=3)])
     first = register.documents("ns")
-    rest = register.documents("ns", first[-1].doc_id)
-    listed = [*first, *rest]
-    assert [row.doc_id for row in listed] == [*(row.doc_id for row in many), long]
+    second_page = register.documents("ns", first[-1].doc_id)
+    listed = [*first, *second_page]
+    assert [row.doc_id for row in listed] == [*(row.doc_id for row in records), long]
     assert listed[-1].text is None
     assert (listed[-1].title, listed[-1].acl) == ("Two", ("hr",))
     assert register.documents("ns", long) == ()
     assert register.text("ns", long) == "words " * 20_000
-    found = register.find("ns", ["d0007", long, "never there"])
-    assert {row.doc_id: row.text for row in found} == {"d0007": None, long: None}
+    stored = register.find("ns", ["d0007", long, "never there"])
+    assert {row.doc_id: row.text for row in stored} == {"d0007": None, long: None}
     assert register.find("other", ["d0007"]) == ()
     register.put([record(long, title="Three")])
     assert register.text("ns", long) is None

@@ -1,4 +1,4 @@
-"""What the expand step does with a graph, held against every store: flags, hops, bounds, seeds."""
+"""The expand step on every graph store: flags, hops, bounds, seeds."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -76,7 +76,7 @@ def letters(expansion: Expansion) -> list[str]:
     return [names[item.uuid] for item in expansion.ranking]
 
 
-def test_each_flag_changes_what_a_caller_gets(clinic: Store) -> None:
+def test_each_flag_changes_the_reply(clinic: Store) -> None:
     on, trips = expanded(clinic, "seizures in Crohn's disease", ["x"])
     assert (on.kg_stats.hops_executed, trips) == (2, 2)
     one_hop, trips = expanded(clinic, "seizures in Crohn's disease", ["x"], two_hops=False)
@@ -109,7 +109,7 @@ def test_bounds_hold_for_everything_added(clinic: Store) -> None:
     assert added(relations=("nope",)) == set()
 
 
-def test_only_what_the_question_names_is_a_direct_mention(clinic: Store) -> None:
+def test_only_named_entities_are_direct_mentions(clinic: Store) -> None:
     expansion, _ = expanded(clinic, "Crohn's disease", "x", max_hops=2)
     kinds = {
         name: item.evidence.match_type

@@ -14,11 +14,11 @@ from docstokg.loading.transfer.contents import index_rows
 from tests.contract.test_search_index import (
     DIMENSION,
     Store,
-    ask,
     axis,
     chunk,
     fill,
     in_sqlite,
+    search,
     seen,
     seizure,
     store,  # noqa: F401 - a fixture
@@ -52,10 +52,10 @@ LANGUAGES = {
 
 
 def by_words(store: Store, text: str, namespace: str) -> list[str]:
-    asked = [ChannelQuery(channel="bm25", size=5, text=text)]
-    (found,) = store.index.search(asked, Scope(namespace=namespace), soon())
-    assert found.failure is None
-    return seen(found)
+    queries = [ChannelQuery(channel="bm25", size=5, text=text)]
+    (result,) = store.index.search(queries, Scope(namespace=namespace), soon())
+    assert result.failure is None
+    return seen(result)
 
 
 def test_words_of_other_languages_are_found_as_they_are_written_there(
@@ -72,8 +72,8 @@ def test_words_of_other_languages_are_found_as_they_are_written_there(
     every = {language: {language: 1.0} for language in LANGUAGES}
     assert info.languages == every | {"de": {"de": 2 / 3, "en": 1 / 3}}
     for language, (_, _, question) in LANGUAGES.items():
-        found = by_words(store, question, language)
-        assert found == [uid("0", language)], language
+        uuids = by_words(store, question, language)
+        assert uuids == [uid("0", language)], language
     # `war` says nothing in German, and is what the English question is about.
     assert by_words(store, "When was the war?", "de") == [uid("en", "de")]
     store.writer.open_load("run-2", None, None, None)
@@ -96,10 +96,10 @@ def test_a_namespace_has_the_encoder_of_its_first_load(tmp_path: Path) -> None:
             store.writer.open_load("run-3", "model-a", DIMENSION, "sparse-a", "other")
         info = store.index.info(soon())
         assert (info.model_of("ns"), info.model_of("other")) == ("model-a", "model-b")
-        assert seen(ask(store)["dense"]) == [uid("a")]
-        asked = [ChannelQuery(channel="dense", size=1, vector=wide["b"])]
-        (found,) = store.index.search(asked, Scope(namespace="other"), soon())
-        assert seen(found) == [uid("b", "other")]
+        assert seen(search(store)["dense"]) == [uid("a")]
+        queries = [ChannelQuery(channel="dense", size=1, vector=wide["b"])]
+        (result,) = store.index.search(queries, Scope(namespace="other"), soon())
+        assert seen(result) == [uid("b", "other")]
         moved = [VectorRow(uid(n, "other"), f"new {n}", axis(at), b"") for at, n in enumerate("ab")]
 
         def killed() -> Iterator[VectorRow]:
@@ -110,11 +110,11 @@ def test_a_namespace_has_the_encoder_of_its_first_load(tmp_path: Path) -> None:
         with pytest.raises(Unavailable, match="killed"):
             store.writer.replace_vectors("other", "model-a", DIMENSION, killed())
         assert list(index_rows(store.writer, "other")) == before
-        (found,) = store.index.search(asked, Scope(namespace="other"), soon())
-        assert seen(found) == [uid("b", "other")]
+        (result,) = store.index.search(queries, Scope(namespace="other"), soon())
+        assert seen(result) == [uid("b", "other")]
         store.writer.replace_vectors("other", "model-a", DIMENSION, moved)
         assert store.index.info(soon()).spaces == {}
-        asked = [ChannelQuery(channel="dense", size=1, vector=axis(1))]
-        (found,) = store.index.search(asked, Scope(namespace="other"), soon())
-        assert seen(found) == [uid("b", "other")]
+        queries = [ChannelQuery(channel="dense", size=1, vector=axis(1))]
+        (result,) = store.index.search(queries, Scope(namespace="other"), soon())
+        assert seen(result) == [uid("b", "other")]
         assert store.writer.fingerprints("other", [uid("a", "other")])[uid("a", "other")] == "new a"

@@ -85,9 +85,9 @@ def chunk(
     )
 
 
-def entity(identifier: str, name: str, kind: str | None = None, **more: object) -> EntityRecord:
+def entity(identifier: str, name: str, kind: str | None = None, **fields: object) -> EntityRecord:
     return EntityRecord.model_validate(
-        {"id": identifier, "namespace": SPACE, "name": name, "type": kind, **more}
+        {"id": identifier, "namespace": SPACE, "name": name, "type": kind, **fields}
     )
 
 
@@ -176,7 +176,7 @@ def store(empty: Store) -> Store:
     return empty
 
 
-def ask(store: Store, scope: Scope = EVERYBODY, **request: Any) -> GraphSlice:
+def slice_of(store: Store, scope: Scope = EVERYBODY, **request: Any) -> GraphSlice:
     return store.graph.slice(SliceRequest.model_validate(request), scope, soon())
 
 
@@ -195,16 +195,16 @@ def entity_ids(part: GraphSlice) -> set[str]:
 def test_relations_are_followed_in_the_direction_asked_for(
     store: Store, direction: str, reached: set[str]
 ) -> None:
-    asked = {"direction": direction, "chunks_per_entity": 0, "about_per_entity": 0}
-    part = ask(store, entity_ids=("HP:0001250",), **asked)
+    fields = {"direction": direction, "chunks_per_entity": 0, "about_per_entity": 0}
+    part = slice_of(store, entity_ids=("HP:0001250",), **fields)
     assert entity_ids(part) == {"HP:0001250"} | reached
-    request = SliceRequest.model_validate(asked)
+    request = SliceRequest.model_validate(fields)
     wider = store.graph.widen(("HP:0001250",), request, EVERYBODY, soon())
     assert entity_ids(wider) == {"HP:0001250"} | reached
 
 
 def test_a_name_in_the_question_brings_its_chunks_and_neighbours(store: Store) -> None:
-    part = ask(store, alias_keys=question_keys("Does crohn's disease cause epileptic fits?"))
+    part = slice_of(store, alias_keys=question_keys("Does crohn's disease cause epileptic fits?"))
     assert {(m.key, m.entity_id, m.preferred) for m in part.aliases} == {
         ("crohn s disease", "MONDO:1", True),
         ("crohn disease", "MONDO:1", False),
@@ -218,45 +218,45 @@ def test_a_name_in_the_question_brings_its_chunks_and_neighbours(store: Store) -
     assert spans[number("a"), "HP:0001250"] == (2, 10)
     heads = {(m.uuid, m.entity_id) for m in part.mentions if m.about}
     assert heads == {(number("a"), "HP:0001250")}
-    stated = {(r.source, r.type, r.target): r for r in part.relations}
-    edge = stated["MONDO:1", "has_symptom", "HP:0001250"]
+    edges = {(r.source, r.type, r.target): r for r in part.relations}
+    edge = edges["MONDO:1", "has_symptom", "HP:0001250"]
     assert (edge.evidence_uuid, edge.evidence_chunk_id) == (number("b"), "b")
     assert (edge.evidence_start, edge.evidence_end, edge.weight) == (3, 9, 2.0)
-    assert stated["HP:0001250", "is_a", "HP:0000118"].evidence_uuid is None
+    assert edges["HP:0001250", "is_a", "HP:0000118"].evidence_uuid is None
 
 
-def test_an_opened_chunk_gives_what_it_mentions_and_what_is_about_that(store: Store) -> None:
-    part = ask(store, chunk_uuids=(number("d"),))
+def test_opened_chunks_bring_their_entities_and_chunks_about_them(store: Store) -> None:
+    part = slice_of(store, chunk_uuids=(number("d"),))
     assert (chunk_ids(part), entity_ids(part)) == ({"d"}, {BRIDGE})
     store.writer.put_mentions(
         SPACE, {number("b"): [MentionRecord(uuid=number("b"), entity=BRIDGE, about=True)]}
     )
     store.writer.close_load()
-    part = ask(store, chunk_uuids=(number("d"),))
+    part = slice_of(store, chunk_uuids=(number("d"),))
     assert chunk_ids(part) == {"d", "b"}
     assert {item.id: (item.mentions, item.heads) for item in part.entities} == {BRIDGE: (3, 1)}
     assert {(m.uuid, m.about) for m in part.mentions} == {(number("d"), False), (number("b"), True)}
-    assert chunk_ids(ask(store, chunk_uuids=(number("d"),), about_per_entity=0)) == {"d"}
+    assert chunk_ids(slice_of(store, chunk_uuids=(number("d"),), about_per_entity=0)) == {"d"}
     assert chunk_ids(
-        ask(store, Scope(namespace=SPACE, doc_ids=("d4",)), chunk_uuids=(number("d"),))
+        slice_of(store, Scope(namespace=SPACE, doc_ids=("d4",)), chunk_uuids=(number("d"),))
     ) == {"d"}
 
 
 def test_documents_and_topics_open_their_chunks(store: Store) -> None:
-    part = ask(store, groups=("topic:seizure", "doc:d2", "doc:none"))
+    part = slice_of(store, groups=("topic:seizure", "doc:d2", "doc:none"))
     assert part.members == (
         ("doc:d2", number("b")),
         *(("topic:seizure", uuid) for uuid in sorted((number("a"), number("d")))),
     )
     assert {"a", "b", "d"} <= chunk_ids(part)
     assert {"HP:0001250", "MONDO:1"} <= entity_ids(part)
-    first = ask(
+    first = slice_of(
         store, groups=("topic:seizure",), chunks_per_group=1, preferred_uuids=(number("d"),)
     )
     assert first.members == (("topic:seizure", number("d")),)
-    assert ask(store, STRANGER, groups=("doc:d3",)).members == ()
+    assert slice_of(store, STRANGER, groups=("doc:d3",)).members == ()
     narrow = Scope(namespace=SPACE, filter={"doc_id": ["d1"]})
-    assert ask(store, narrow, groups=("topic:seizure",)).members == (
+    assert slice_of(store, narrow, groups=("topic:seizure",)).members == (
         ("topic:seizure", number("a")),
     )
 
@@ -273,14 +273,16 @@ def test_of_many_chunks_about_an_entity_the_preferred_come_first(empty: Store) -
     )
     empty.writer.close_load()
     wanted = tuple(number(f"m{i}") for i in (39, 5, 17))
-    opened = ask(empty, chunk_uuids=(number("m0"),), preferred_uuids=wanted, about_per_entity=3)
+    opened = slice_of(
+        empty, chunk_uuids=(number("m0"),), preferred_uuids=wanted, about_per_entity=3
+    )
     assert chunk_ids(opened) == {"m0", "m39", "m5", "m17"}
-    two = ask(
+    two = slice_of(
         empty, entity_ids=("X:1",), preferred_uuids=wanted, about_per_entity=2, chunks_per_entity=0
     )
     assert chunk_ids(two) == {"m39", "m5"}
     assert two.entities[0].heads == 40
-    assert len(ask(empty, entity_ids=("X:1",)).chunks) == 10
+    assert len(slice_of(empty, entity_ids=("X:1",)).chunks) == 10
 
 
 def test_an_entity_that_one_chunk_alone_mentions_leads_nowhere(empty: Store) -> None:
@@ -299,19 +301,23 @@ def test_an_entity_that_one_chunk_alone_mentions_leads_nowhere(empty: Store) -> 
         },
     )
     empty.writer.close_load()
-    assert entity_ids(ask(empty, chunk_uuids=(number("one"),))) == {"X:shared", "X:heading"}
-    assert entity_ids(ask(empty, alias_keys=("lonely",))) == {"X:lonely", "X:shared", "X:heading"}
+    assert entity_ids(slice_of(empty, chunk_uuids=(number("one"),))) == {"X:shared", "X:heading"}
+    assert entity_ids(slice_of(empty, alias_keys=("lonely",))) == {
+        "X:lonely",
+        "X:shared",
+        "X:heading",
+    }
 
 
-def test_edges_to_what_was_fetched_before_come_with_a_further_hop(store: Store) -> None:
-    first = ask(store, entity_ids=("MONDO:1",))
+def test_a_further_hop_includes_edges_to_fetched_entities(store: Store) -> None:
+    first = slice_of(store, entity_ids=("MONDO:1",))
     assert "HP:0001250" in entity_ids(first)
-    more = ask(store, entity_ids=("HP:0001250",), known_ids=tuple(entity_ids(first)))
-    assert {(r.source, r.target) for r in more.relations} == {
+    further = slice_of(store, entity_ids=("HP:0001250",), known_ids=tuple(entity_ids(first)))
+    assert {(r.source, r.target) for r in further.relations} == {
         ("HP:0001250", "HP:0000118"),
         ("MONDO:1", "HP:0001250"),
     }
-    assert (number("a"), BRIDGE) in {(m.uuid, m.entity_id) for m in more.mentions}
+    assert (number("a"), BRIDGE) in {(m.uuid, m.entity_id) for m in further.mentions}
 
 
 def test_the_loader_reads_labels_stated_ends_and_the_recogniser(store: Store) -> None:
@@ -333,17 +339,17 @@ def test_the_loader_reads_labels_stated_ends_and_the_recogniser(store: Store) ->
     assert {uuid: text for uuid, text in stored.items() if text} == {
         uuids[1]: '["two", "\u00e4\\ud800"]'  # writing a chunk again clears its names
     }
-    assert store.writer.stated(SPACE, uuids) == {
+    assert store.writer.relation_ends(SPACE, uuids) == {
         number("b"): {"MONDO:1", "HP:0001250"},
         number("c"): {SECRET, "MONDO:1"},
     }
-    most = store.writer.most_mentioned(SPACE, 3)
-    assert [(item.id, item.name, item.mentions) for item in most] == [
+    mentioned = store.writer.most_mentioned(SPACE, 3)
+    assert [(item.id, item.name, item.mentions) for item in mentioned] == [
         (BRIDGE, "bridge", 3),
         ("MONDO:1", "Crohn's disease", 2),
         ("HP:0001250", "Seizures", 1),
     ]
-    assert [item.heads for item in most] == [0, 0, 1]
+    assert [item.heads for item in mentioned] == [0, 0, 1]
     assert not store.writer.recogniser(SPACE)
     for name in ("one", "two"):
         store.writer.note_recogniser(SPACE, name)
@@ -353,12 +359,12 @@ def test_the_loader_reads_labels_stated_ends_and_the_recogniser(store: Store) ->
     assert not store.writer.recogniser(SPACE)
 
 
-def test_a_curie_in_any_case_and_an_obsolete_term_lead_to_the_current_one(store: Store) -> None:
-    assert "HP:0001250" in entity_ids(ask(store, entity_ids=("hp:0001250",)))
-    assert ask(store, alias_keys=("hp 0001250",)).aliases[0].entity_id == "HP:0001250"
-    part = ask(store, alias_keys=("old fit",))
+def test_curies_and_obsolete_terms_find_the_current_term(store: Store) -> None:
+    assert "HP:0001250" in entity_ids(slice_of(store, entity_ids=("hp:0001250",)))
+    assert slice_of(store, alias_keys=("hp 0001250",)).aliases[0].entity_id == "HP:0001250"
+    part = slice_of(store, alias_keys=("old fit",))
     assert [m.entity_id for m in part.aliases] == ["HP:0001250"]
-    assert chunk_ids(ask(store, entity_ids=("HP:0000001",))) == {"a"}
+    assert chunk_ids(slice_of(store, entity_ids=("HP:0000001",))) == {"a"}
     old = store.graph.entities(["hp:0000001", "nowhere"], EVERYBODY, soon())
     assert [(item.id, item.obsolete, item.replaced_by) for item in old] == [
         ("HP:0000001", True, "hp:0001250")
@@ -377,7 +383,7 @@ def test_a_curie_in_any_case_and_an_obsolete_term_lead_to_the_current_one(store:
 def test_closed_chunks_are_neither_seen_nor_counted(
     store: Store, scope: Scope, chunks: set[str], count: int, knows: bool
 ) -> None:
-    part = ask(store, scope, entity_ids=("MONDO:1", SECRET))
+    part = slice_of(store, scope, entity_ids=("MONDO:1", SECRET))
     assert chunk_ids(part) == chunks
     assert {item.id: item.mentions for item in part.entities}["MONDO:1"] == count
     assert (SECRET in entity_ids(part)) is knows
@@ -385,17 +391,17 @@ def test_closed_chunks_are_neither_seen_nor_counted(
     assert bool(store.graph.entities([SECRET], scope, soon())) is knows
     assert bool(store.graph.names([SECRET], scope, soon())) is knows
     assert bool(relations_from(store.graph, [SECRET], scope, soon())) is knows
-    assert bool(ask(store, scope, alias_keys=("secret gene",)).aliases) is knows
+    assert bool(slice_of(store, scope, alias_keys=("secret gene",)).aliases) is knows
 
 
 def test_namespaces_do_not_mix(store: Store) -> None:
     other = Scope(namespace="other")
-    part = ask(store, other, entity_ids=("HP:0001250", "MONDO:1"), chunk_uuids=(number("a"),))
+    part = slice_of(store, other, entity_ids=("HP:0001250", "MONDO:1"), chunk_uuids=(number("a"),))
     assert chunk_ids(part) == {"z"}
     assert [(item.id, item.name) for item in part.entities] == [("HP:0001250", "Elsewhere")]
-    assert ask(store, Scope(namespace="nobody"), alias_keys=("seizures",)) == GraphSlice()
+    assert slice_of(store, Scope(namespace="nobody"), alias_keys=("seizures",)) == GraphSlice()
     both = Scope(namespace=SPACE, others=("other",))
-    alone, joined = (ask(store, s, entity_ids=("HP:0001250",)) for s in (EVERYBODY, both))
+    alone, joined = (slice_of(store, s, entity_ids=("HP:0001250",)) for s in (EVERYBODY, both))
     assert chunk_ids(joined) == chunk_ids(alone) | {"z"}
     counts = [next(e.mentions for e in p.entities if e.id == "HP:0001250") for p in (alone, joined)]
     assert counts[1] == counts[0]
@@ -406,24 +412,29 @@ def test_namespaces_do_not_mix(store: Store) -> None:
 
 def test_filter_and_documents_bound_the_chunks_but_not_the_counts(store: Store) -> None:
     by_topic = Scope(namespace=SPACE, filter={"topic": ("seizure",)})
-    part = ask(store, by_topic, entity_ids=(BRIDGE,))
+    part = slice_of(store, by_topic, entity_ids=(BRIDGE,))
     assert chunk_ids(part) == {"a", "d"}
     assert {item.id: item.mentions for item in part.entities}[BRIDGE] == 3
     both = Scope(namespace=SPACE, filter={"topic": ("seizure",), "doc_id": ("d4", "d2")})
-    assert chunk_ids(ask(store, both, entity_ids=(BRIDGE,))) == {"d"}
+    assert chunk_ids(slice_of(store, both, entity_ids=(BRIDGE,))) == {"d"}
     routed = Scope(namespace=SPACE, doc_ids=("d2",))
-    assert chunk_ids(ask(store, routed, entity_ids=(BRIDGE,), chunk_uuids=(number("a"),))) == {"b"}
-    assert chunk_ids(ask(store, Scope(namespace=SPACE, doc_ids=()), entity_ids=(BRIDGE,))) == set()
+    assert chunk_ids(slice_of(store, routed, entity_ids=(BRIDGE,), chunk_uuids=(number("a"),))) == {
+        "b"
+    }
+    assert (
+        chunk_ids(slice_of(store, Scope(namespace=SPACE, doc_ids=()), entity_ids=(BRIDGE,)))
+        == set()
+    )
 
 
-def test_types_and_relations_bound_what_is_added_but_not_what_is_named(store: Store) -> None:
-    kinds = ask(store, entity_ids=("MONDO:1",), entity_types=("hp",))
+def test_types_and_relations_bound_additions_only(store: Store) -> None:
+    kinds = slice_of(store, entity_ids=("MONDO:1",), entity_types=("hp",))
     assert entity_ids(kinds) == {"MONDO:1", "HP:0001250"}
-    assert entity_ids(ask(store, entity_ids=("MONDO:1",), entity_types=("PHENOTYPE",))) == {
+    assert entity_ids(slice_of(store, entity_ids=("MONDO:1",), entity_types=("PHENOTYPE",))) == {
         "MONDO:1",
         "HP:0001250",
     }
-    related = ask(store, entity_ids=("MONDO:1",), relations=("IS_A",))
+    related = slice_of(store, entity_ids=("MONDO:1",), relations=("IS_A",))
     assert {r.type for r in related.relations} == {"is_a"}
     assert "MONDO:99" in entity_ids(related)
     assert SECRET not in entity_ids(related)
@@ -441,8 +452,8 @@ def test_names_and_leaving_relations(store: Store) -> None:
         "HP:0001250": ("Seizures", "Epileptic fit"),
         "MONDO:99": ("MONDO:99",),
     }
-    found = relations_from(store.graph, ["MONDO:1"], EVERYBODY, soon())
-    assert [(r.type, r.target) for r in found] == [
+    relations = relations_from(store.graph, ["MONDO:1"], EVERYBODY, soon())
+    assert [(r.type, r.target) for r in relations] == [
         ("has_symptom", "HP:0001250"),
         ("is_a", "MONDO:99"),
     ]
@@ -464,11 +475,11 @@ def test_info_counts_after_a_load(store: Store) -> None:
     assert info.namespaces == ("default", "other")
 
 
-def test_the_linker_finds_what_the_alias_index_finds(store: Store) -> None:
+def test_linker_and_alias_index_find_the_same(store: Store) -> None:
     linker = Linker(store.writer.aliases(SPACE))
     for text in ("old fits", "Crohn’s diseases and HP:0001250", "the Secret Gene of MONDO:99"):
         by_linker = {i for match in linker.find(text) for i in match.entity_ids}
-        part = ask(store, alias_keys=question_keys(text))
+        part = slice_of(store, alias_keys=question_keys(text))
         assert by_linker == {match.entity_id for match in part.aliases}
     assert ("seizures", "HP:0001250", True) in list(store.writer.aliases(SPACE))
 
@@ -486,18 +497,18 @@ def test_deleting_takes_what_nothing_supports(store: Store) -> None:
     store.writer.close_load()
     assert store.graph.entities([SECRET], EVERYBODY, soon()) == ()
     assert store.graph.entities(["MONDO:1"], EVERYBODY, soon())[0].mentions == 1
-    assert not any(r.type == "causes" for r in ask(store, entity_ids=("MONDO:1",)).relations)
+    assert not any(r.type == "causes" for r in slice_of(store, entity_ids=("MONDO:1",)).relations)
     assert store.writer.delete(SPACE, None) == 3
     store.writer.close_load()
-    assert ask(store, entity_ids=("MONDO:1",), alias_keys=("seizures",)) == GraphSlice()
+    assert slice_of(store, entity_ids=("MONDO:1",), alias_keys=("seizures",)) == GraphSlice()
     assert list(graph_rows(store.writer, SPACE)) == []
-    assert chunk_ids(ask(store, Scope(namespace="other"), entity_ids=("HP:0001250",))) == {"z"}
+    assert chunk_ids(slice_of(store, Scope(namespace="other"), entity_ids=("HP:0001250",))) == {"z"}
 
 
 def test_mentions_are_replaced_and_counts_follow(store: Store) -> None:
     store.writer.put_mentions(SPACE, {number("d"): [], number("a"): []})
     store.writer.close_load()
-    assert chunk_ids(ask(store, entity_ids=(BRIDGE,))) == {"b"}
+    assert chunk_ids(slice_of(store, entity_ids=(BRIDGE,))) == {"b"}
     assert store.graph.entities([BRIDGE], EVERYBODY, soon())[0].mentions == 1
 
 
@@ -522,18 +533,18 @@ def test_slices_stay_within_their_caps_and_every_store_keeps_the_same(
                 "entity_ids": ("X:5",),
                 **caps,
             }
-            part = ask(empty, **request)
+            part = slice_of(empty, **request)
             assert len(part.chunks) + len(part.entities) <= caps["max_nodes"]
-            assert part == ask(model, **request)
-            assert part == ask(empty, **request)
+            assert part == slice_of(model, **request)
+            assert part == slice_of(empty, **request)
             closed = Scope(namespace=SPACE, groups=(), filter={"topic": ("t0", "t1")})
-            assert ask(empty, closed, **request) == ask(model, closed, **request)
+            assert slice_of(empty, closed, **request) == slice_of(model, closed, **request)
             wide = SliceRequest.model_validate({"chunk_uuids": pool, **caps})
             frontier = ["x:3", "X:0", "X:9"]
             assert empty.graph.widen(frontier, wide, EVERYBODY, soon()) == model.graph.widen(
                 frontier, wide, EVERYBODY, soon()
             )
-        hub = ask(empty, entity_ids=("X:0",), max_nodes=20)
+        hub = slice_of(empty, entity_ids=("X:0",), max_nodes=20)
         assert len(hub.chunks) + len(hub.entities) == 20
 
 
@@ -555,12 +566,12 @@ def crowd(writer: GraphWriter) -> None:
     )
     mentions = {}
     for i in range(60):
-        found = {"X:0", *chance.sample(names, chance.randint(0, 6))}
-        own = number(f"c{i}")
+        entities = {"X:0", *chance.sample(names, chance.randint(0, 6))}
+        uuid = number(f"c{i}")
         head = "X:0" if i % 3 else f"X:{i % 30}"
-        mentions[own] = [
-            MentionRecord(uuid=own, entity=e, start=1, end=2, about=e == head)
-            for e in sorted(found | {head})
+        mentions[uuid] = [
+            MentionRecord(uuid=uuid, entity=e, start=1, end=2, about=e == head)
+            for e in sorted(entities | {head})
         ]
     writer.put_mentions(SPACE, mentions)
     writer.put_relations(

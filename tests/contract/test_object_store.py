@@ -38,7 +38,7 @@ def store(
             yield S3Objects("objects")
 
 
-def test_what_was_written_is_read_until_it_is_removed(store: ObjectStore) -> None:
+def test_a_written_object_is_readable_until_removed(store: ObjectStore) -> None:
     store.put("a/b.txt", b"one")
     assert store.get("a/b.txt") == b"one"
     store.put("a/b.txt", b"two")
@@ -59,7 +59,7 @@ def test_delete_below_an_object_changes_nothing(store: ObjectStore) -> None:
     assert store.get("a") == b"one"
 
 
-def test_keys_are_listed_by_their_bytes_with_what_is_known_of_them(store: ObjectStore) -> None:
+def test_keys_are_listed_in_byte_order_with_metadata(store: ObjectStore) -> None:
     keys = ["p/a.txt", "p/a/b", "p/a-b", "p/ä", "p/z", "q/a", "p/\U0001f600", "p/ﬀ", "p/a/b c&d"]
     for place, key in enumerate(keys):
         store.put(key, b"x" * place)
@@ -107,7 +107,7 @@ def test_a_key_never_leads_out_of_the_folder(key: str, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["objects"]
 
 
-def test_a_write_that_breaks_off_leaves_what_was_there(
+def test_a_broken_write_keeps_the_old_object(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = FolderObjects(tmp_path)

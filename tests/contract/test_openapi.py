@@ -1,4 +1,4 @@
-"""The published contract is the generated one, is what is served, and holds for any input."""
+"""The published contract equals the generated and the served one, and holds for any input."""
 
 import json
 import shutil
@@ -65,7 +65,7 @@ def app(small_store, cache_dir, models, tmp_path_factory):
     for path in small_store.parent.glob("store.sqlite*"):
         (shutil.copytree if path.is_dir() else shutil.copy)(path, folder / path.name)
     lease = Lease(lock_of(folder / "store.sqlite.jobs"))
-    assert lease.held()
+    assert lease.acquire()
     store = folder / "store.sqlite"
     chosen = settings_at(store, cache_dir=str(cache_dir), models=("extractive",))
     sink = PrometheusSink()
@@ -89,15 +89,15 @@ def test_the_published_document_is_the_generated_one() -> None:
 def named(node: Any) -> list[tuple[str, Any]]:
     """Give every property and parameter of a document, at any depth."""
     if isinstance(node, list):
-        return [found for item in node for found in named(item)]
+        return [field for item in node for field in named(item)]
     if not isinstance(node, dict):
         return []
     fields = [*node.get("properties", {}).items()] if "type" in node else []
-    own = [(item["name"], item) for item in node.get("parameters", ())]
-    return [*fields, *own, *(found for item in node.values() for found in named(item))]
+    parameters = [(item["name"], item) for item in node.get("parameters", ())]
+    return [*fields, *parameters, *(field for item in node.values() for field in named(item))]
 
 
-def test_every_field_says_what_it_is() -> None:
+def test_every_field_has_a_description() -> None:
     fields = named(json.loads(PUBLISHED.read_text("utf-8")))
     assert len(fields) > 440
     assert not [name for name, field in fields if not field.get("description")]
@@ -107,7 +107,7 @@ def test_the_served_document_is_the_published_one(client) -> None:
     assert client.get("/openapi.json").json() == json.loads(PUBLISHED.read_text("utf-8"))
 
 
-def test_what_is_served_is_what_is_published(app) -> None:
+def test_the_served_contract_is_the_published_file(app) -> None:
     published = {
         (path, method.upper())
         for path, item in openapi.document()["paths"].items()
@@ -173,10 +173,10 @@ def schema(app):
 )
 def test_any_request_the_contract_allows_is_answered_by_it(schema, path, method) -> None:
     operation = schema[path][method]
-    one = path in ("/v1/health", "/openapi.json", "/v1/namespaces")
+    is_single = path in ("/v1/health", "/openapi.json", "/v1/namespaces")
 
     @given(case=operation.as_strategy())
-    @settings(UNHURRIED, max_examples=1 if one else 8)
+    @settings(UNHURRIED, max_examples=1 if is_single else 8)
     def holds(case: schemathesis.Case) -> None:
         case.validate_response(case.call(), checks=CHECKS)
 
@@ -283,8 +283,8 @@ def refusal(steps: dict[str, Handler], route: str, body: bytes) -> dict[str, Any
 
 @given(malformed())
 @settings(UNHURRIED, max_examples=200)
-def test_malformed_requests_are_told_all_their_errors(steps, made) -> None:
-    route, body, paths = made
+def test_malformed_requests_are_told_all_their_errors(steps, request_case) -> None:
+    route, body, paths = request_case
     problem = refusal(steps, route, body)
     assert {error["path"] for error in problem["errors"]} >= paths
     assert Problem.model_validate(problem).code == "invalid_request"
@@ -292,14 +292,14 @@ def test_malformed_requests_are_told_all_their_errors(steps, made) -> None:
 
 @given(st.sampled_from(["answer", "search", "check"]), NO_REQUEST)
 @settings(UNHURRIED, max_examples=60)
-def test_what_is_no_request_at_all_is_refused(steps, route, body) -> None:
+def test_bodies_that_are_not_requests_are_refused(steps, route, body) -> None:
     assert refusal(steps, route, body)["errors"]
 
 
 @given(malformed())
 @settings(UNHURRIED, max_examples=20)
-def test_malformed_requests_over_http(client, made) -> None:
-    route, body, paths = made
+def test_malformed_requests_over_http(client, request_case) -> None:
+    route, body, paths = request_case
     response = client.post(
         f"/v1/{route}", content=body, headers={"content-type": "application/json"}
     )

@@ -51,9 +51,9 @@ def in_opensearch(tmp_path: Path) -> Iterator[Store]:
 
 @pytest.fixture(params=[pytest.param("opensearch", marks=SERVICES), "sqlite"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    with {"sqlite": in_sqlite, "opensearch": in_opensearch}[request.param](tmp_path) as made:
-        refuse_if_filled(made.index)
-        yield made
+    with {"sqlite": in_sqlite, "opensearch": in_opensearch}[request.param](tmp_path) as store:
+        refuse_if_filled(store.index)
+        yield store
 
 
 def refuse_if_filled(index: SearchIndex) -> None:
@@ -118,7 +118,7 @@ def fill(
     store.writer.close_load()
 
 
-def ask(
+def search(
     store: Store,
     *,
     text: str = "seizure",
@@ -140,8 +140,8 @@ def ask(
     for result in results:
         order = [(-hit.score, hit.uuid) for hit in result.hits]
         assert order == sorted(order), f"{result.channel} is not by falling score, then uuid"
-        found = [(-hit.score, hit.id) for hit in result.facts]
-        assert found == sorted(found), "facts are not by falling score, then id"
+        ranked = [(-hit.score, hit.id) for hit in result.facts]
+        assert ranked == sorted(ranked), "facts are not by falling score, then id"
     return {result.channel: result for result in results}
 
 
@@ -150,9 +150,9 @@ def seen(result: ChannelResult) -> list[str]:
 
 
 def everywhere(store: Store, **scope: Any) -> list[set[str]]:
-    """What each chunk channel finds, as sets."""
-    found = ask(store, **scope)
-    return [set(seen(found[channel])) for channel in CHANNELS[:3]]
+    """Return the uuids that each chunk channel finds, as sets."""
+    results = search(store, **scope)
+    return [set(seen(results[channel])) for channel in CHANNELS[:3]]
 
 
 def seizure(name: str, **fields: Any) -> ChunkRecord:
@@ -168,7 +168,7 @@ def seizure(name: str, **fields: Any) -> ChunkRecord:
     )
 
 
-def test_every_channel_finds_what_it_is_made_for(store: Store) -> None:
+def test_every_channel_finds_its_kind_of_match(store: Store) -> None:
     fill(
         store,
         chunk("a", "Epileptic seizures in children.", sparse={"fit": 1.5}, vector=axis(1)),
@@ -176,15 +176,15 @@ def test_every_channel_finds_what_it_is_made_for(store: Store) -> None:
         chunk("c", "Nothing of interest.", title="Kidney", vector=axis(3)),
         facts=(fact("f1", "seizure causes fatigue"), fact("f2", "bone part of skeleton")),
     )
-    found = ask(store, text="seizure?", weights={"bone": 2.0, "absent": 1.0}, vector=axis(3))
-    assert seen(found["bm25"]) == [uid("a")]
-    assert seen(found["splade"]) == [uid("b")]
-    assert seen(found["dense"])[0] == uid("c")
-    assert found["dense"].hits[0].score == pytest.approx(1.0, abs=1e-3)
-    assert seen(found["facts"]) == ["f1"]
-    hit = found["facts"].facts[0]
+    results = search(store, text="seizure?", weights={"bone": 2.0, "absent": 1.0}, vector=axis(3))
+    assert seen(results["bm25"]) == [uid("a")]
+    assert seen(results["splade"]) == [uid("b")]
+    assert seen(results["dense"])[0] == uid("c")
+    assert results["dense"].hits[0].score == pytest.approx(1.0, abs=1e-3)
+    assert seen(results["facts"]) == ["f1"]
+    hit = results["facts"].facts[0]
     assert (hit.source, hit.type, hit.target) == ("ent:a", "causes", "ent:b")
-    assert seen(ask(store, text="kidneys")["bm25"]) == [uid("c")], "titles are searched, stemmed"
+    assert seen(search(store, text="kidneys")["bm25"]) == [uid("c")], "titles are searched, stemmed"
 
 
 def test_names_of_entities_are_asked_for_alone(store: Store) -> None:
@@ -194,9 +194,9 @@ def test_names_of_entities_are_asked_for_alone(store: Store) -> None:
     )
     fill(store, chunk("a", "Seizure."), facts=(fact("f1", "seizure causes a fit"), names))
     relations = ChannelQuery(channel="facts", size=1, text="fit")
-    asked = [relations, relations.model_copy(update={"names": True})]
-    found, called = store.index.search(asked, SCOPE, soon())
-    assert [hit.id for hit in found.facts] == ["f1"]
+    queries = [relations, relations.model_copy(update={"names": True})]
+    result, called = store.index.search(queries, SCOPE, soon())
+    assert [hit.id for hit in result.facts] == ["f1"]
     assert [(hit.source, hit.text) for hit in called.facts] == [("ex:1", names.text)]
     assert store.index.info(soon()).facts == 1, "names are not counted as facts"
     assert [*store.writer.stored_facts("ns")] == [names, fact("f1", "seizure causes a fit")]
@@ -210,29 +210,29 @@ def test_options_are_words_of_their_own_and_headings_are_searched(store: Store) 
         chunk("c", "The letter k alone, and a --k nobody has."),
         chunk("d", "It overwrites what is there.", headings=("Options", "--force-with-lease")),
     )
-    assert seen(ask(store, text="-k")["bm25"])[0] == uid("a")
-    assert seen(ask(store, text="-K")["bm25"])[0] == uid("b")
-    assert seen(ask(store, text="--k")["bm25"])[0] == uid("c")
-    assert seen(ask(store, text="--force-with-lease?")["bm25"]) == [uid("d")]
+    assert seen(search(store, text="-k")["bm25"])[0] == uid("a")
+    assert seen(search(store, text="-K")["bm25"])[0] == uid("b")
+    assert seen(search(store, text="--k")["bm25"])[0] == uid("c")
+    assert seen(search(store, text="--force-with-lease?")["bm25"]) == [uid("d")]
     fill(store, chunk("a", "Another text.", sparse={"k": 1.0}, vector=axis(1)))
-    assert uid("a") not in seen(ask(store, text="-k")["bm25"])
+    assert uid("a") not in seen(search(store, text="-k")["bm25"])
 
 
 def test_hits_carry_vector_and_document(store: Store) -> None:
     fill(store, seizure("a", vector=axis(0, 1)), chunk("b", "A seizure without a vector."))
-    found = ask(store)
+    results = search(store)
     expected = quantise(axis(0, 1))
-    assert {hit.uuid: hit.vector for hit in found["bm25"].hits} == {
+    assert {hit.uuid: hit.vector for hit in results["bm25"].hits} == {
         uid("a"): expected,
         uid("b"): None,
     }
-    assert [hit.vector for hit in found["dense"].hits] == [expected]
-    assert [hit.vector for hit in found["splade"].hits] == [expected]
-    documents = {hit.uuid: hit.doc_id for result in found.values() for hit in result.hits}
+    assert [hit.vector for hit in results["dense"].hits] == [expected]
+    assert [hit.vector for hit in results["splade"].hits] == [expected]
+    documents = {hit.uuid: hit.doc_id for result in results.values() for hit in result.hits}
     assert documents == {uid("a"): chunk("a", "").doc_id, uid("b"): chunk("b", "").doc_id}
 
 
-def test_sentences_have_vectors_where_they_were_made_and_the_chunk_is_seen(store: Store) -> None:
+def test_sentence_vectors_are_returned_for_visible_chunks(store: Store) -> None:
     two = packed([axis(0), axis(1)])
     fill(
         store,
@@ -241,15 +241,15 @@ def test_sentences_have_vectors_where_they_were_made_and_the_chunk_is_seen(store
         seizure("c"),
     )
     wanted = [uid("a"), uid("b"), uid("c"), uid("absent"), uid("a")]
-    read = store.index.sentence_vectors
+    vectors = store.index.sentence_vectors
     everything = {uid("a"): two, uid("b"): packed([axis(2)])}
-    assert read(wanted, SCOPE, soon()) == everything
-    assert read(wanted, Scope(namespace="ns", groups=()), soon()) == {uid("a"): two}
-    assert read(wanted, Scope(namespace="ns", doc_ids=("doc-b",)), soon()).keys() == {uid("b")}
-    assert read(wanted, Scope(namespace="other"), soon()) == {}
-    assert read([], SCOPE, soon()) == {}
+    assert vectors(wanted, SCOPE, soon()) == everything
+    assert vectors(wanted, Scope(namespace="ns", groups=()), soon()) == {uid("a"): two}
+    assert vectors(wanted, Scope(namespace="ns", doc_ids=("doc-b",)), soon()).keys() == {uid("b")}
+    assert vectors(wanted, Scope(namespace="other"), soon()) == {}
+    assert vectors([], SCOPE, soon()) == {}
     fill(store, seizure("a"), run="run-2")
-    assert read([uid("a")], SCOPE, soon()) == {}
+    assert vectors([uid("a")], SCOPE, soon()) == {}
     with_other = seizure("a", sentence_vectors=packed([axis(3)]))
     before = list(index_rows(store.writer, "ns"))
     store.writer.open_load("run-3", "model-a", DIMENSION, "sparse-a")
@@ -276,21 +276,21 @@ def test_namespaces_never_meet(store: Store) -> None:
     )
     assert everywhere(store) == [{uid("a")}] * 3
     assert everywhere(store, namespace="other") == [{uid("a", "other")}] * 3
-    assert [hit.source for hit in ask(store, namespace="other")["facts"].facts] == ["ent:other"]
+    assert [hit.source for hit in search(store, namespace="other")["facts"].facts] == ["ent:other"]
     both = {uid("a"), uid("a", "other")}
     assert everywhere(store, others=("other",)) == [both] * 3
-    assert {hit.source for hit in ask(store, others=("other",))["facts"].facts} == {
+    assert {hit.source for hit in search(store, others=("other",))["facts"].facts} == {
         "ent:a",
         "ent:other",
     }
-    assert len(seen(ask(store, others=("other",), size=1)["bm25"])) == 1
-    read = store.index.get([*both, uid("b")], Scope(namespace="ns", others=("other",)), soon())
-    assert (set(read.chunks), read.missing) == (both, (uid("b"),))
+    assert len(seen(search(store, others=("other",), size=1)["bm25"])) == 1
+    hydrated = store.index.get([*both, uid("b")], Scope(namespace="ns", others=("other",)), soon())
+    assert (set(hydrated.chunks), hydrated.missing) == (both, (uid("b"),))
     assert store.writer.fingerprints("other", [uid("a")]) == {}
     assert store.writer.delete("other", None) == 1
     store.writer.close_load()
     assert everywhere(store) == [{uid("a")}] * 3
-    assert seen(ask(store)["facts"]) == ["f"]
+    assert seen(search(store)["facts"]) == ["f"]
 
 
 @pytest.mark.parametrize(
@@ -310,11 +310,11 @@ def test_access_lists_hide_chunks_and_facts(
         facts=tuple(fact(name, "seizure", name, acl=acl) for name, acl in lists.items()),
     )
     assert everywhere(store, groups=groups) == [{uid(name) for name in expected}] * 3
-    assert set(seen(ask(store, groups=groups)["facts"])) == expected
+    assert set(seen(search(store, groups=groups)["facts"])) == expected
     scope = Scope(namespace="ns", groups=groups)
-    read = store.index.get([uid(name) for name in lists], scope, soon())
-    assert set(read.chunks) == {uid(name) for name in expected}
-    assert set(read.missing) == {uid(name) for name in lists.keys() - expected}
+    hydrated = store.index.get([uid(name) for name in lists], scope, soon())
+    assert set(hydrated.chunks) == {uid(name) for name in expected}
+    assert set(hydrated.missing) == {uid(name) for name in lists.keys() - expected}
 
 
 @pytest.mark.parametrize(
@@ -351,32 +351,32 @@ def test_doc_ids_restrict_chunks_and_facts(store: Store) -> None:
         facts=(fact("f1", "seizure", "a"), fact("f2", "seizure", "b")),
     )
     assert everywhere(store, doc_ids=("doc-b", "doc-z")) == [{uid("b")}] * 3
-    assert seen(ask(store, doc_ids=("doc-b",))["facts"]) == ["f2"]
+    assert seen(search(store, doc_ids=("doc-b",))["facts"]) == ["f2"]
     assert everywhere(store, doc_ids=()) == [set()] * 3
     assert everywhere(store, doc_ids=("doc-a",), filter={"doc_id": ("doc-b",)}) == [set()] * 3
 
 
 def test_visibility_acts_before_the_cut(store: Store) -> None:
     best = seizure("best", acl=("staff",), text="Seizure seizure seizure.", sparse={"seizure": 5.0})
-    rest = [
+    others = [
         seizure(f"n{i}", text="A seizure among many other words.", vector=axis(0, turn=0.5))
         for i in range(5)
     ]
-    fill(store, best, *rest)
-    found = ask(store, size=1)
-    assert [seen(found[channel]) for channel in CHANNELS[:3]] == [[uid("best")]] * 3
-    hidden = ask(store, size=5, groups=())
-    expected = sorted(item.uuid for item in rest)
+    fill(store, best, *others)
+    results = search(store, size=1)
+    assert [seen(results[channel]) for channel in CHANNELS[:3]] == [[uid("best")]] * 3
+    hidden = search(store, size=5, groups=())
+    expected = sorted(item.uuid for item in others)
     assert [seen(hidden[channel]) for channel in CHANNELS[:3]] == [expected] * 3
 
 
 def test_ties_are_cut_by_uuid(store: Store) -> None:
     twins = [seizure(f"t{i}", text="The very same seizure.") for i in range(12)]
     fill(store, *twins, facts=tuple(fact(f"f{i:02d}", "seizure") for i in range(12)))
-    found = ask(store, size=5)
+    results = search(store, size=5)
     expected = sorted(item.uuid for item in twins)[:5]
-    assert [seen(found[channel]) for channel in CHANNELS[:3]] == [expected] * 3
-    assert seen(found["facts"]) == [f"f{i:02d}" for i in range(5)]
+    assert [seen(results[channel]) for channel in CHANNELS[:3]] == [expected] * 3
+    assert seen(results["facts"]) == [f"f{i:02d}" for i in range(5)]
 
 
 @pytest.mark.parametrize("size", [1, 4, 9, 30])
@@ -387,13 +387,13 @@ def test_who_may_see_all_and_who_sees_all_get_the_same(store: Store, size: int) 
     facts = tuple(fact(f"f{i:02d}", words[i % 4], f"c{i:02d}", acl=["red"]) for i in range(14))
     fill(store, *chunks, facts=facts)
     text = "seizure fever"
-    everything = ask(store, text=text, size=size)
-    by_group = ask(store, text=text, size=size, groups=("red",))
+    everything = search(store, text=text, size=size)
+    by_group = search(store, text=text, size=size, groups=("red",))
     for channel in CHANNELS:
-        one, other = everything[channel], by_group[channel]
-        assert one.hits == other.hits
-        assert one.facts == other.facts
-        assert len(one.hits) + len(one.facts) == min(size, 14)
+        unfiltered, other = everything[channel], by_group[channel]
+        assert unfiltered.hits == other.hits
+        assert unfiltered.facts == other.facts
+        assert len(unfiltered.hits) + len(unfiltered.facts) == min(size, 14)
 
 
 def test_a_changed_chunk_replaces_the_old_one(store: Store) -> None:
@@ -403,12 +403,12 @@ def test_a_changed_chunk_replaces_the_old_one(store: Store) -> None:
     )
     fill(store, changed, run="run-2")
     assert store.index.info(soon()).chunks == 2
-    found = ask(store, text="seizure fractures", weights={"seizure": 1.0})
-    assert seen(found["splade"]) == [uid("b")]
-    assert set(seen(found["bm25"])) == {uid("a"), uid("b")}
-    assert seen(found["dense"])[0] == uid("b")
-    found = ask(store, text="fracture", weights={"bone": 1.0}, vector=axis(4))
-    assert [seen(found[channel])[0] for channel in CHANNELS[:3]] == [uid("a")] * 3
+    results = search(store, text="seizure fractures", weights={"seizure": 1.0})
+    assert seen(results["splade"]) == [uid("b")]
+    assert set(seen(results["bm25"])) == {uid("a"), uid("b")}
+    assert seen(results["dense"])[0] == uid("b")
+    results = search(store, text="fracture", weights={"bone": 1.0}, vector=axis(4))
+    assert [seen(results[channel])[0] for channel in CHANNELS[:3]] == [uid("a")] * 3
     assert store.writer.fingerprints("ns", [uid("a"), uid("b"), uid("c")]) == {
         uid("a"): "print of Now about fractures.",
         uid("b"): "print of A seizure described in b.",
@@ -437,7 +437,7 @@ def test_deleting_takes_the_stated_facts_along(store: Store) -> None:
     assert store.writer.delete("ns", [uid("a"), uid("a", "other"), "unknown"]) == 1
     store.writer.close_load()
     assert everywhere(store) == [{uid("b")}] * 3
-    assert seen(ask(store)["facts"]) == ["f2", "f3"]
+    assert seen(search(store)["facts"]) == ["f2", "f3"]
     info = store.index.info(soon())
     assert (info.chunks, info.facts) == (1, 2)
     assert store.index.get([uid("a")], SCOPE, soon()).missing == (uid("a"),)
@@ -460,14 +460,14 @@ def test_a_stored_document_changes_in_one_step(store: Store) -> None:
         doc_id="d",
         chunks=[(new, "mark")],
         unchanged_uuids=[uid("c0"), uid("c2")],
-        fallen=[uid("c1")],
-        gone=[uid("c3")],
+        outdated_uuids=[uid("c1")],
+        removed_uuids=[uid("c3")],
         generation="01B",
     )
     assert store.writer.put_document(change) == 1
     store.writer.close_load()
     everything = store.index.get([uid(f"c{n}") for n in range(4)], SCOPE, soon())
-    texts = {uuid: found.text for uuid, found in everything.chunks.items()}
+    texts = {uuid: stored.text for uuid, stored in everything.chunks.items()}
     assert texts == {uid("c0"): "old 0", uid("c1"): "new 1", uid("c2"): "old 2"}
     assert store.writer.fingerprints("ns", [uid("c1"), uid("c3")]) == {uid("c1"): "mark"}
     query = ChannelQuery(channel="facts", size=10, text="seizure")
@@ -478,15 +478,15 @@ def test_a_stored_document_changes_in_one_step(store: Store) -> None:
 def test_a_document_that_gains_a_chunk_stays_whole(store: Store) -> None:
     fill(store, chunk("c0", "first", doc_id="d"))
     for name, generation in (("c1", "01B"), ("c2", "01C")):
-        known = store.writer.doc_uuids("ns", "d")
+        earlier_uuids = store.writer.doc_uuids("ns", "d")
         change = DocumentChange(
-            "ns", "d", [(chunk(name, name, doc_id="d"), "m")], known, [], [], generation
+            "ns", "d", [(chunk(name, name, doc_id="d"), "m")], earlier_uuids, [], [], generation
         )
         store.writer.open_load("run", None, None, None)
         assert store.writer.put_document(change) == 0
         store.writer.close_load()
-    found = store.index.get([uid(f"c{n}") for n in range(3)], SCOPE, soon())
-    assert len(found.chunks) == 3
+    hydrated = store.index.get([uid(f"c{n}") for n in range(3)], SCOPE, soon())
+    assert len(hydrated.chunks) == 3
 
 
 def test_another_embedding_model_is_refused(store: Store) -> None:
@@ -503,7 +503,7 @@ def test_another_embedding_model_is_refused(store: Store) -> None:
 
 def test_a_load_is_unfinished_until_it_is_closed_in_its_own_namespace(store: Store) -> None:
     def unfinished() -> dict[str, str]:
-        return store.index.info(soon(), anew=True).unfinished
+        return store.index.info(soon(), refresh=True).unfinished
 
     fill(store, seizure("a"))
     assert unfinished() == {}
@@ -523,14 +523,14 @@ def test_a_load_is_unfinished_until_it_is_closed_in_its_own_namespace(store: Sto
     assert unfinished() == {}
 
 
-def test_a_load_of_an_earlier_version_is_unfinished_everywhere_until_the_next(store: Store) -> None:
+def test_loads_of_earlier_versions_count_as_unfinished(store: Store) -> None:
     store.writer.open_load("old", "model-a", DIMENSION, "sparse-a")
-    info = store.index.info(soon(), anew=True)
+    info = store.index.info(soon(), refresh=True)
     assert (info.open_run("one"), info.open_run("two")) == ("old", "old")
     assert store.index.generation(["one"], soon()) is None
     store.writer.open_load("new", "model-a", DIMENSION, "sparse-a", "one")
     store.writer.close_load("one")
-    assert store.index.info(soon(), anew=True).unfinished == {}
+    assert store.index.info(soon(), refresh=True).unfinished == {}
 
 
 def test_every_load_and_removal_has_a_name_of_its_own(store: Store) -> None:
@@ -579,16 +579,16 @@ def test_everything_stored_comes_back(store: Store) -> None:
         run_id="run-7",
     )
     fill(store, full, chunk("b", "Kurz.", page=12))
-    read = store.index.get([uid("b"), uid("a"), "gone", uid("a")], SCOPE, soon())
-    stored = read.chunks[uid("a")]
+    hydrated = store.index.get([uid("b"), uid("a"), "gone", uid("a")], SCOPE, soon())
+    stored = hydrated.chunks[uid("a")]
     for name in type(stored).model_fields:
         if name not in ("vector", "generation"):
             assert getattr(stored, name) == getattr(full, name), name
     assert stored.vector == quantise(axis(0, 2))
-    assert read.chunks[uid("b")].page == 12
-    assert read.chunks[uid("b")].vector is None
-    assert read.missing == ("gone",)
-    assert read.failed == ()
+    assert hydrated.chunks[uid("b")].page == 12
+    assert hydrated.chunks[uid("b")].vector is None
+    assert hydrated.missing == ("gone",)
+    assert hydrated.failed == ()
 
 
 def test_the_digest_depends_on_content_alone(store: Store, tmp_path: Path) -> None:
@@ -631,16 +631,16 @@ def test_the_digest_depends_on_content_alone(store: Store, tmp_path: Path) -> No
 )
 def test_no_question_breaks_the_word_channels(store: Store, text: str) -> None:
     fill(store, seizure("a"), facts=(fact("f", "seizure"),))
-    found = ask(store, text=text)
-    assert set(seen(found["bm25"])) <= {uid("a")}
+    results = search(store, text=text)
+    assert set(seen(results["bm25"])) <= {uid("a")}
     if text == "😀🧠 seizure":
-        assert seen(found["bm25"]) == [uid("a")]
-        assert seen(found["facts"]) == ["f"]
+        assert seen(results["bm25"]) == [uid("a")]
+        assert seen(results["facts"]) == ["f"]
 
 
 def test_stop_words_alone_find_nothing(store: Store) -> None:
     fill(store, seizure("a", text="What is the matter of it."))
-    assert seen(ask(store, text="what is the")["bm25"]) == []
+    assert seen(search(store, text="what is the")["bm25"]) == []
 
 
 def test_nothing_asked_is_nothing_answered(store: Store) -> None:

@@ -25,10 +25,10 @@ Rows = list[tuple[object, ...]]
 
 @dataclass(frozen=True)
 class Traces:
-    """A store beside a loaded graph, and what it holds: what each query led to, by its id."""
+    """A trace store next to a loaded graph, and its rows by query id."""
 
     store: TraceStore
-    held: Callable[[], dict[str, Rows]]
+    stored_rows: Callable[[], dict[str, Rows]]
 
 
 @contextmanager
@@ -40,7 +40,7 @@ def in_sqlite(tmp_path: Path) -> Iterator[Traces]:
     fill(writer)
     writer.close()
 
-    def held() -> dict[str, Rows]:
+    def stored_rows() -> dict[str, Rows]:
         with closing(sqlite3.connect(path)) as db:
             names = {
                 "query": "SELECT id, session, hash, namespace, at, answered FROM trace_queries",
@@ -50,7 +50,7 @@ def in_sqlite(tmp_path: Path) -> Iterator[Traces]:
             }
             return {name: sorted(db.execute(text).fetchall()) for name, text in names.items()}
 
-    yield Traces(SqliteTraces(path), held)
+    yield Traces(SqliteTraces(path), stored_rows)
 
 
 @contextmanager
@@ -61,7 +61,7 @@ def in_neo4j(tmp_path: Path) -> Iterator[Traces]:
         store = Neo4jTraces(url=at.url, user=at.user, password=at.password)
         reader = Server(url=at.url, user=at.user, password=at.password)
 
-        def held() -> dict[str, Rows]:
+        def stored_rows() -> dict[str, Rows]:
             names = {
                 "query": "MATCH (s:Session)-[:ASKED]->(q:Query) RETURN q.id, s.id, q.hash,"
                 " q.namespace, q.at, COUNT { (q)-[:ANSWERED_BY]->(:Answer) }",
@@ -77,7 +77,7 @@ def in_neo4j(tmp_path: Path) -> Iterator[Traces]:
             }
 
         try:
-            yield Traces(store, held)
+            yield Traces(store, stored_rows)
         finally:
             store.remove_before(10 * DAY_MS, soon())
             reader.close()
@@ -87,8 +87,8 @@ def in_neo4j(tmp_path: Path) -> Iterator[Traces]:
 @pytest.fixture(params=["sqlite", pytest.param("neo4j", marks=SERVICES)])
 def traces(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Traces]:
     """A trace store that holds nothing yet."""
-    with {"sqlite": in_sqlite, "neo4j": in_neo4j}[request.param](tmp_path) as found:
-        yield found
+    with {"sqlite": in_sqlite, "neo4j": in_neo4j}[request.param](tmp_path) as traces:
+        yield traces
 
 
 def message(name: str, at: int = 1000, session: str = "s") -> TraceMessage:
@@ -109,7 +109,7 @@ def message(name: str, at: int = 1000, session: str = "s") -> TraceMessage:
 
 def test_writing_again_changes_nothing_and_needs_both_ends(traces: Traces) -> None:
     traces.store.write([message("q")], soon())
-    once = traces.held()
+    once = traces.stored_rows()
     assert once == {
         "query": [("q", "s", "h", "default", 1000, 1)],
         "retrieved": [("q", number("a"), 1, 0.5)],
@@ -117,7 +117,7 @@ def test_writing_again_changes_nothing_and_needs_both_ends(traces: Traces) -> No
         "supported": [("q", number("a"), 1)],
     }
     traces.store.write([message("q"), message("q")], soon())
-    assert traces.held() == once
+    assert traces.stored_rows() == once
 
 
 def test_a_trace_is_read_back_until_it_expires(traces: Traces) -> None:
@@ -141,6 +141,6 @@ def test_expired_traces_go_with_all_that_hangs_on_them(traces: Traces) -> None:
         soon(),
     )
     assert traces.store.remove_before(2000, soon()) == 2
-    for rows in traces.held().values():
+    for rows in traces.stored_rows().values():
         assert [row[0] for row in rows] == ["new"]
     assert traces.store.remove_before(2000, soon()) == 0

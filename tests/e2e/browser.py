@@ -28,8 +28,8 @@ LOOKS: dict[str, dict[str, Any]] = {
 def chromium() -> str:
     """Give the path of an installed Chromium; skip, or fail where it is required, without one."""
     for name in NAMES:
-        if found := shutil.which(name):
-            return found
+        if path := shutil.which(name):
+            return path
     missing = "no Chromium is installed (Debian: apt-get install chromium)"
     if REQUIRED:
         pytest.fail(f"DOCSTOKG_REQUIRE=chromium, but {missing}", pytrace=False)
@@ -46,7 +46,7 @@ def launched() -> Iterator[Browser]:
         browser.close()
 
 
-def ask(page: Page, question: str) -> None:
+def submit_question(page: Page, question: str) -> None:
     """Type a question, send it with Enter, wait for the passages or the problem."""
     page.get_by_label("Question", exact=True).fill(question)
     page.keyboard.press("Enter")
@@ -71,7 +71,7 @@ def fail(page: Page) -> None:
     """Ask for a model that the server does not know."""
     page.locator("#settings summary").click()
     page.get_by_label("Answer by").fill("gpt-9")
-    ask(page, "What is a seizure?")
+    submit_question(page, "What is a seizure?")
 
 
 def upload(page: Page, file: Path) -> None:
@@ -114,7 +114,7 @@ def pictures(target: Path) -> None:
                 page.screenshot(path=target / f"{name}-{look}.png")
 
             page = opened(good)
-            ask(page, question)
+            submit_question(page, question)
             page.evaluate("scrollTo(0, 0)")
             taken(page, "answer", "h1")
             light_a_span(page)
@@ -123,7 +123,7 @@ def pictures(target: Path) -> None:
             page.locator("#graph-title").evaluate("one => one.scrollIntoView()")
             taken(page, "graph", "#graph-title")
             page = opened(degraded)
-            ask(page, question)
+            submit_question(page, question)
             page.evaluate("scrollTo(0, 0)")
             taken(page, "degraded", "h1")
             page = opened(good)

@@ -22,19 +22,19 @@ def served(settings: Settings, models: dict[str, object] | None = None) -> Itera
     """Serve until the block ends; give the address, without a slash at its end."""
     sink = PrometheusSink()
     wiring = Wiring(settings, Telemetry(sink, lambda line: None), models)
-    held = socket.socket()
-    held.bind(("127.0.0.1", 0))
-    held.listen()  # a request that comes before the server runs waits for it
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    listener.listen()  # a request that comes before the server runs waits for it
     config = uvicorn.Config(
         application(settings, wiring, sink), log_level="error", access_log=False
     )
     server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [held]}, daemon=True)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
-    yield f"http://127.0.0.1:{held.getsockname()[1]}"
+    yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     server.should_exit = True
     thread.join(20)
-    held.close()
+    listener.close()
     wiring.close()
 
 
@@ -43,8 +43,8 @@ def server_for(models, small_store, cache_dir) -> Iterator[Callable[..., str]]:
     """Start a server over the small store with other settings; give its address."""
     with ExitStack() as started:
 
-        def start(**more) -> str:
-            settings = settings_at(small_store, **{"cache_dir": cache_dir, **more})
+        def start(**overrides) -> str:
+            settings = settings_at(small_store, **{"cache_dir": cache_dir, **overrides})
             return started.enter_context(served(settings, models))
 
         yield start

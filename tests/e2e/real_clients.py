@@ -59,14 +59,14 @@ def refused(code: str) -> Iterator[None]:
 
 def openai_chat() -> str:
     client = OpenAI(**SERVED)
-    asked = {"model": MODEL, "messages": [{"role": "user", "content": QUESTION}]}
-    message = client.chat.completions.create(**asked).choices[0].message
-    parts = client.chat.completions.create(**asked, stream=True)
-    assert "".join(one.choices[0].delta.content or "" for one in parts if one.choices) == (
+    request = {"model": MODEL, "messages": [{"role": "user", "content": QUESTION}]}
+    message = client.chat.completions.create(**request).choices[0].message
+    parts = client.chat.completions.create(**request, stream=True)
+    assert "".join(part.choices[0].delta.content or "" for part in parts if part.choices) == (
         message.content
     )
     assert message.annotations[0].url_citation.title
-    assert MODEL in [one.id for one in client.models.list()]
+    assert MODEL in [entry.id for entry in client.models.list()]
     return message.content
 
 
@@ -74,7 +74,7 @@ def openai_responses() -> str:
     client = OpenAI(**SERVED)
     whole = client.responses.create(model=MODEL, input=QUESTION)
     events = list(client.responses.create(model=MODEL, input=QUESTION, stream=True))
-    text = "".join(one.delta for one in events if one.type == "response.output_text.delta")
+    text = "".join(event.delta for event in events if event.type == "response.output_text.delta")
     assert text == events[-1].response.output_text == whole.output_text
     assert whole.output[-1].content[0].annotations[0].type == "url_citation"
     return text
@@ -83,7 +83,7 @@ def openai_responses() -> str:
 def langchain_chat() -> str:
     model = ChatOpenAI(model=MODEL, **SERVED)
     text = model.invoke(QUESTION).content
-    assert "".join(one.content for one in model.stream(QUESTION)) == text
+    assert "".join(chunk.content for chunk in model.stream(QUESTION)) == text
     return text
 
 
@@ -98,9 +98,9 @@ def langchain_with_structured_output() -> str:
     model = ChatOpenAI(model=MODEL, **SERVED)
     with refused("schema_unsupported"):
         model.with_structured_output(FOREIGN).invoke(QUESTION)
-    found = model.with_structured_output(ANSWER).invoke(QUESTION)
-    assert 0 < found["confidence"] <= 1
-    return found["answer"]
+    answer = model.with_structured_output(ANSWER).invoke(QUESTION)
+    assert 0 < answer["confidence"] <= 1
+    return answer["answer"]
 
 
 def llama_index() -> str:
@@ -120,13 +120,13 @@ def litellm_completion() -> str:
 
 
 async def mcp_sdk() -> str:
-    async with streamable_http_client(f"{URL}/mcp") as (read, write, *_):  # noqa: SIM117
-        async with ClientSession(read, write) as session:
+    async with streamable_http_client(f"{URL}/mcp") as (receiver, write, *_):  # noqa: SIM117
+        async with ClientSession(receiver, write) as session:
             await session.initialize()
-            listed = {one.name for one in (await session.list_tools()).tools}
+            listed = {tool.name for tool in (await session.list_tools()).tools}
             assert {"search", "fetch", "answer_with_citations"} <= listed
-            found = await session.call_tool("search", {"query": QUESTION})
-            first = json.loads(found.content[0].text)["results"][0]
+            result = await session.call_tool("search", {"query": QUESTION})
+            first = json.loads(result.content[0].text)["results"][0]
             fetched = await session.call_tool("fetch", {"id": first["id"]})
             assert json.loads(fetched.content[0].text)["text"]
             resources = (await session.list_resources()).resources
@@ -140,9 +140,9 @@ async def fastmcp_client() -> str:
         assert await client.list_tools()
         resources = await client.list_resources()
         assert await client.read_resource(resources[0].uri)
-        asked = {"query": QUESTION, "top_k": "2"}
-        found = await client.call_tool("search_documentation", asked)
-        assert len(found.structured_content["citations"]) == 2
+        arguments = {"query": QUESTION, "top_k": "2"}
+        result = await client.call_tool("search_documentation", arguments)
+        assert len(result.structured_content["citations"]) == 2
         answer = await client.call_tool("answer_with_citations", {"query": QUESTION})
         return answer.structured_content["answer"]
 
@@ -165,8 +165,8 @@ def main() -> int:
     failed = 0
     for client in CLIENTS:
         try:
-            found = client()
-            text = asyncio.run(found) if asyncio.iscoroutine(found) else found
+            outcome = client()
+            text = asyncio.run(outcome) if asyncio.iscoroutine(outcome) else outcome
             assert "seizure" in text.casefold(), text
         except Exception:
             failed += 1

@@ -39,7 +39,7 @@ class Quiet(BaseHTTPRequestHandler):
 def gateway(
     behind: str, admits: Callable[[dict[str, str]], bool], sign_in: SignIn | None = None
 ) -> Iterator[tuple[str, list[dict[str, str]]]]:
-    """Give the page's address with its stage, and what was asked behind it: path and headers.
+    """Return the page's address with its stage, and the requests behind it: path and headers.
 
     `admits`: the authoriser, over the headers by their small names.
     """
@@ -66,9 +66,9 @@ def gateway(
             # The authoriser reads the token, the usage plan the key; the laptop knows keys only.
             if admits(sent):
                 passed["X-Api-Key"] = "k"
-            asked = urllib.request.Request(behind + self.path[5:], body, passed)
+            request = urllib.request.Request(behind + self.path[5:], body, passed)
             try:
-                with urllib.request.urlopen(asked) as answer:
+                with urllib.request.urlopen(request) as answer:
                     kind = {"Content-Type": answer.headers["Content-Type"]}
                     self.send(answer.status, kind, answer.read())
             except urllib.error.HTTPError as error:

@@ -14,7 +14,7 @@ import pytest
 from docstokg.contracts.response import RAGResponse
 from docstokg.domain.answer.citations import find_markers
 from docstokg.domain.answer.notices import ABSTENTION
-from tests.builders import body_of, keyed, settings_at, written
+from tests.builders import answer_request, body_of, keyed, settings_at
 from tests.conftest import opened, store_of
 from tests.faults.test_foreign_replies import foreign
 from tests.model_server import ModelServer, serving
@@ -132,7 +132,7 @@ def hostile_store(tmp_path_factory: pytest.TempPathFactory, cache_dir):
 
 @pytest.fixture(scope="module")
 def attacked(hostile_store, server, models, cache_dir, tmp_path_factory):
-    """The application with a caller who may not see `acl` staff, and what it logs."""
+    """Return the application with a caller without access to `acl` staff, and its log."""
     keys = keyed(
         tmp_path_factory.mktemp("keys"), {"K": {"namespaces": ["default"], "groups": ["x"]}}
     )
@@ -144,10 +144,10 @@ def attacked(hostile_store, server, models, cache_dir, tmp_path_factory):
         yield client, log
 
 
-def ask(attacked, query: str, model: str, hint: str | None = None) -> dict[str, Any]:
+def post_question(attacked, query: str, model: str, hint: str | None = None) -> dict[str, Any]:
     client, log = attacked
     log.clear()
-    request = written(query, top_k=10, budget={"max_tokens_gen": 400, "timeout_s": 20})
+    request = answer_request(query, top_k=10, budget={"max_tokens_gen": 400, "timeout_s": 20})
     request["synthesis"] |= {"model": model, "system_prompt": hint}
     body = body_of(client.post("/v1/answer", json=request))
     RAGResponse.model_validate(body)
@@ -182,18 +182,18 @@ def assert_sound_prompt(server: ModelServer, blocks: int) -> None:
 def assert_only_quoted(body: dict[str, Any]) -> None:
     """The built-in model obeys nobody: each word of an answer stands in the passage it cites."""
     cited = " ".join(row["snippet"] for row in body["citations"] if row["cited"])
-    held = set(re.findall(r"\w+", cited))
+    cited_words = set(re.findall(r"\w+", cited))
     answer = body["answer"].replace("&lt;", "<")
-    said = re.findall(r"\w+", re.sub(r"\[\d+\]", "", answer))
-    assert body["answer"] == ABSTENTION or set(said) <= held
+    answer_words = re.findall(r"\w+", re.sub(r"\[\d+\]", "", answer))
+    assert body["answer"] == ABSTENTION or set(answer_words) <= cited_words
 
 
 @pytest.mark.parametrize("name", INJECTIONS)
 def test_an_injected_passage_is_quoted_at_most(attacked, name: str) -> None:
     word = WORDS[list(INJECTIONS).index(name)]
-    body = ask(attacked, f"What colour is the mineral {word}?", "extractive")
-    found = [row for row in body["citations"] if word in row["snippet"]]
-    assert found, "the hostile passage was not even retrieved"
+    body = post_question(attacked, f"What colour is the mineral {word}?", "extractive")
+    hits = [row for row in body["citations"] if word in row["snippet"]]
+    assert hits, "the hostile passage was not even retrieved"
     assert_only_quoted(body)
     assert body["grounding"] is None or body["grounding"]["invalid_citations"] == []
     for sentence in (body["grounding"] or {"sentences": []})["sentences"]:
@@ -205,7 +205,7 @@ def test_an_injected_passage_stays_in_its_fence(attacked, server, name: str) -> 
     word = WORDS[list(INJECTIONS).index(name)]
     # The worst model there is: it repeats the hostile text and adds markers of its own.
     server.answer = f"{INJECTIONS[name][:3_000]} {CANARY} [1][42]."
-    body = ask(attacked, f"What colour is the mineral {word}?", "gpt-4o-mini")
+    body = post_question(attacked, f"What colour is the mineral {word}?", "gpt-4o-mini")
     assert word in server.requests[-1][1]["messages"][1]["content"]
     assert_sound_prompt(server, blocks=5)
     assert body["confidence"] <= 0.5
@@ -217,9 +217,9 @@ def test_an_injected_passage_stays_in_its_fence(attacked, server, name: str) -> 
 def test_a_hostile_question_is_only_words(attacked, server, hostile_store, name: str) -> None:
     before = _count(hostile_store)
     server.answer = "A seizure is an electrical event [1]."
-    ask(attacked, QUERIES[name], "gpt-4o-mini")
+    post_question(attacked, QUERIES[name], "gpt-4o-mini")
     assert_sound_prompt(server, blocks=5)
-    body = ask(attacked, QUERIES[name], "extractive")
+    body = post_question(attacked, QUERIES[name], "extractive")
     assert_only_quoted(body)
     assert _count(hostile_store) == before
 
@@ -227,7 +227,7 @@ def test_a_hostile_question_is_only_words(attacked, server, hostile_store, name:
 @pytest.mark.parametrize("name", STYLE_HINTS)
 def test_a_style_hint_stays_below_the_rules(attacked, server, name: str) -> None:
     server.answer = "A seizure is an electrical event [1]."
-    ask(attacked, "What is a seizure?", "gpt-4o-mini", STYLE_HINTS[name])
+    post_question(attacked, "What is a seizure?", "gpt-4o-mini", STYLE_HINTS[name])
     assert_sound_prompt(server, blocks=5)
     system = server.requests[-1][1]["messages"][0]["content"]
     rules, sign, hint = system.partition("The reader's wish for style")
@@ -258,22 +258,24 @@ def _count(store) -> tuple[int, ...]:
 
 def test_active_parts_of_a_passage_are_quoted_as_text(attacked) -> None:
     client, _ = attacked
-    body = ask(attacked, "At how many bar does the Zelph gate open?", "extractive")
-    shown = (
+    body = post_question(attacked, "At how many bar does the Zelph gate open?", "extractive")
+    expected = (
         "The Zelph gate opens at 8 bar, see the manual and &lt;script>alert(1)&lt;/script> for the"
         " Zelph gate [1]."
     )
-    assert body["answer"] == shown
+    assert body["answer"] == expected
     assert body["grounding"]["grounded"] is True
     (sentence,) = body["grounding"]["sentences"]
-    assert shown[sentence["start"] : sentence["end"]].startswith("The Zelph gate opens")
+    assert expected[sentence["start"] : sentence["end"]].startswith("The Zelph gate opens")
     assert body["citations"][0]["snippet"] == ACTIVE
-    asked = {"role": "user", "content": "At how many bar does the Zelph gate open?"}
+    message = {"role": "user", "content": "At how many bar does the Zelph gate open?"}
     chat = client.post(
-        "/v1/chat/completions", json={"model": "extractive", "messages": [asked]}
+        "/v1/chat/completions", json={"model": "extractive", "messages": [message]}
     ).json()
-    assert chat["choices"][0]["message"]["content"] == shown
-    checked = client.post("/v1/check", json={"text": shown, "sources": [{"text": ACTIVE}]}).json()
+    assert chat["choices"][0]["message"]["content"] == expected
+    checked = client.post(
+        "/v1/check", json={"text": expected, "sources": [{"text": ACTIVE}]}
+    ).json()
     assert checked["grounding"]["grounded"] is True
 
 
@@ -297,8 +299,8 @@ def test_a_helper_that_sends_deep_json_is_named_and_left_out(
             },
         }[part]
         settings = settings_at(hostile_store, cache_dir=cache_dir, **helper)
-        own = {name: port for name, port in models.items() if name != part}
-        with opened(settings, own) as client, client:
+        ports = {name: port for name, port in models.items() if name != part}
+        with opened(settings, ports) as client, client:
             response = client.post("/v1/answer", json={"query": "At which bar opens the gate?"})
     assert response.status_code == 200
     assert liar.asked

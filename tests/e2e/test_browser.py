@@ -11,7 +11,16 @@ from playwright.sync_api import Browser, Page
 
 from tests.builders import keyed, ran
 from tests.conftest import load_folder
-from tests.e2e.browser import LOOKS, PATIENCE_MS, ask, draw, fail, launched, light_a_span, upload
+from tests.e2e.browser import (
+    LOOKS,
+    PATIENCE_MS,
+    draw,
+    fail,
+    launched,
+    light_a_span,
+    submit_question,
+    upload,
+)
 from tests.streaming_model import StreamingModel, streaming
 
 SLOWLY = "A seizure is an event [1]. It may be short [1]. Fever may cause one [2]. "
@@ -36,28 +45,35 @@ def page(browser: Browser, url: str) -> Iterator[Page]:
     context = browser.new_context(viewport={"width": 1000, "height": 800})
     page = context.new_page()
     complaints, foreign = [], []
-    page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+    page.on(
+        "console",
+        lambda message: complaints.append(message.text) if message.type == "error" else None,
+    )
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on(
         "request",
-        lambda one: None if one.url.startswith((url, "data:")) else foreign.append(one.url),
+        lambda request: (
+            None if request.url.startswith((url, "data:")) else foreign.append(request.url)
+        ),
     )
     page.goto(url)
     yield page
     assert not foreign
     # A status of 400 or more is told by the browser itself; the page shows it in words.
-    assert [said for said in complaints if "Failed to load resource" not in said] == []
+    assert [
+        complaint for complaint in complaints if "Failed to load resource" not in complaint
+    ] == []
     context.close()
 
 
 def judged(page: Page) -> list[str]:
     """Give what axe finds that would keep somebody out."""
-    found = Axe().run(page).response["violations"]
+    violations = Axe().run(page).response["violations"]
     return [
-        f"{one['id']}: {node['html'][:120]}"
-        for one in found
-        if one["impact"] in ("critical", "serious")
-        for node in one["nodes"]
+        f"{violation['id']}: {node['html'][:120]}"
+        for violation in violations
+        if violation["impact"] in ("critical", "serious")
+        for node in violation["nodes"]
     ]
 
 
@@ -69,7 +85,7 @@ def too_wide(page: Page) -> int:
 
 
 def test_an_answer_leads_to_its_span_its_graph_and_its_command(page: Page, tmp_path: Path) -> None:
-    ask(page, QUESTION)
+    submit_question(page, QUESTION)
     answer = page.locator("#answer").inner_text()
     assert "[1]" in answer
     assert "quoted from [" in page.locator("#confidence").inner_text()
@@ -91,7 +107,7 @@ def test_an_answer_leads_to_its_span_its_graph_and_its_command(page: Page, tmp_p
 def test_the_command_runs_as_pasted(page: Page, question: str) -> None:
     if shutil.which("curl") is None:
         pytest.skip("no curl is installed")
-    ask(page, question)
+    submit_question(page, question)
     pasted = page.locator("#curl").inner_text()
     done = ran("sh", "-c", pasted, check=True)
     assert json.loads(done.stdout)["query"] == question.strip()
@@ -110,9 +126,9 @@ def test_what_did_not_answer_is_said_in_words(
     url = server_for(graph_url=f"sqlite:///{tmp_path}/missing.sqlite")
     page = browser.new_context(**LOOKS[look]).new_page()
     page.goto(url)
-    ask(page, QUESTION)
-    said = page.locator("#degraded").inner_text()
-    assert "the knowledge graph was unavailable" in said
+    submit_question(page, QUESTION)
+    notice = page.locator("#degraded").inner_text()
+    assert "the knowledge graph was unavailable" in notice
     assert "kg_unavailable" not in page.locator("main").inner_text()
     assert judged(page) == []
     assert too_wide(page) <= 0
@@ -125,15 +141,15 @@ def test_a_key_is_asked_for_and_kept_in_memory_only(
     context = browser.new_context()
     page = context.new_page()
     page.goto(server_for(**keyed(tmp_path, {"SECRET-K": {}})))
-    ask(page, QUESTION)
+    submit_question(page, QUESTION)
     assert "X-Api-Key" in page.locator("#problem").inner_text()
     page.get_by_label("API key").fill("SECRET-K")
-    ask(page, QUESTION)
+    submit_question(page, QUESTION)
     assert "[1]" in page.locator("#answer").inner_text()
-    kept = page.evaluate(
+    stored = page.evaluate(
         "[location.href, JSON.stringify(localStorage), JSON.stringify(sessionStorage)]"
     )
-    assert not any("SECRET-K" in one for one in kept)
+    assert not any("SECRET-K" in text for text in stored)
     assert context.cookies() == []
     assert "SECRET-K" not in page.locator("#curl").inner_text()
     context.close()
@@ -168,7 +184,7 @@ def test_documents_are_loaded_and_removed(
     assert judged(page) == []
     assert too_wide(page) <= 0
     page.get_by_role("tab", name="Ask").click()
-    ask(page, "How many days of leave does everybody have?")
+    submit_question(page, "How many days of leave does everybody have?")
     assert "30 days" in page.locator("#answer").inner_text()
     page.get_by_role("tab", name="Documents").click()
     page.get_by_role("button", name="Remove").click()
@@ -183,7 +199,7 @@ def test_nobody_is_kept_out(browser: Browser, url: str, look: str) -> None:
     page = context.new_page()
     page.goto(url)
     assert judged(page) == []
-    ask(page, QUESTION)
+    submit_question(page, QUESTION)
     assert judged(page) == []
     light_a_span(page)
     draw(page)
@@ -207,7 +223,7 @@ def test_code_in_an_answer_is_shown_as_code(
     store = f"sqlite:///{tmp_path}/own.sqlite"
     page = browser.new_page()
     page.goto(server_for(index_url=store, graph_url=store))
-    ask(page, "How do I run the server?")
+    submit_question(page, "How do I run the server?")
     assert page.locator("#answer pre").inner_text() == "$ uvicorn example:app"
     assert "```" not in page.locator("#answer").inner_text()
     assert judged(page) == []
@@ -224,11 +240,11 @@ def test_a_conversation_goes_on_is_stopped_and_begins_anew(browser: Browser, ser
         page.locator("#settings summary").click()
         page.locator("#model").fill("gateway/tiny")
         page.locator("#timeout_s").fill("60")
-        ask(page, QUESTION)
-        shown = page.locator("#answer", has_text="A seizure is an event [1].")
-        shown.wait_for(timeout=PATIENCE_MS)
+        submit_question(page, QUESTION)
+        answer = page.locator("#answer", has_text="A seizure is an event [1].")
+        answer.wait_for(timeout=PATIENCE_MS)
         assert page.evaluate("document.activeElement.id") == "question"
-        ask(page, "And in children?")
+        submit_question(page, "And in children?")
         assert "understood as" in page.locator("#understood").inner_text()
         assert page.locator("#thread li").count() == 1
         model.answer, model.piece_s = SLOWLY * 20, 0.1
@@ -266,7 +282,7 @@ def test_an_export_has_no_active_parts(browser: Browser, url: str) -> None:
         **{"query": "What?", "answer": hostile, "citations": [citation]},
         **{"grounding": None, "metadata": {"namespace": "default"}},
     }
-    made = page.evaluate(
+    export = page.evaluate(
         "async (response) => (await import('./keeping.js')).markdownOf(response, 'http://x/')",
         response,
     )
@@ -274,5 +290,5 @@ def test_an_export_has_no_active_parts(browser: Browser, url: str) -> None:
         "See the manual, it, p, [site](https://a.b/c) and &lt;script>alert(1)&lt;/script>;"
         " `<b>` is code, 3 < 4."
     )
-    assert made.count(plain) == 2
-    assert "javascript:" not in made and "<img" not in made and "data:" not in made
+    assert export.count(plain) == 2
+    assert "javascript:" not in export and "<img" not in export and "data:" not in export

@@ -9,7 +9,7 @@ import openai
 import pytest
 
 from docstokg.contracts.chat import ChatCompletion, ErrorReply, ModelList
-from tests.builders import keyed, tool_call, written
+from tests.builders import answer_request, keyed, tool_call
 from tests.streaming_model import StreamingModel, streaming
 
 pytestmark = pytest.mark.timeout(120)
@@ -21,31 +21,31 @@ def test_a_question_is_answered_and_each_marker_is_an_annotation(client, url) ->
     (choice,) = done.choices
     assert choice.finish_reason == "stop"
     text = choice.message.content
-    found = [annotation.url_citation for annotation in choice.message.annotations]
-    assert found
-    for cited in found:
+    citations = [annotation.url_citation for annotation in choice.message.annotations]
+    assert citations
+    for cited in citations:
         assert text[cited.start_index : cited.end_index] == f"[{cited.rank}]"
-    same = httpx.post(f"{url}/v1/answer", json=written(QUESTION["content"], 512)).json()
+    same = httpx.post(f"{url}/v1/answer", json=answer_request(QUESTION["content"], 512)).json()
     assert text == same["answer"]
     assert done.docstokg["confidence"] == same["confidence"]
     assert done.docstokg["grounding"] == same["grounding"]
     cited = {c["uuid"] for c in same["citations"] if c["cited"]}
-    assert {annotation.uuid for annotation in found} == cited
+    assert {annotation.uuid for annotation in citations} == cited
     assert done.usage.total_tokens == done.usage.prompt_tokens + done.usage.completion_tokens > 0
     ChatCompletion.model_validate_json(done.model_dump_json(exclude_unset=True))
 
 
-def test_a_stream_ends_in_what_the_whole_completion_says(client, url) -> None:
-    asked = {"model": "extractive", "messages": [QUESTION]}
-    whole = client.chat.completions.create(**asked)
+def test_a_chat_stream_equals_the_whole_completion(client, url) -> None:
+    request = {"model": "extractive", "messages": [QUESTION]}
+    whole = client.chat.completions.create(**request)
     usage = {"stream_options": {"include_usage": True}}
-    events = list(client.chat.completions.create(**asked, stream=True, **usage))
-    told = "".join(event.choices[0].delta.content or "" for event in events)
-    assert told == whole.choices[0].message.content
+    events = list(client.chat.completions.create(**request, stream=True, **usage))
+    text = "".join(event.choices[0].delta.content or "" for event in events)
+    assert text == whole.choices[0].message.content
     assert events[0].choices[0].delta.role == "assistant"
     assert events[-1].choices[0].finish_reason == "stop"
     assert events[-1].usage == whole.usage
-    raw = httpx.post(f"{url}/v1/chat/completions", json={**asked, "stream": True})
+    raw = httpx.post(f"{url}/v1/chat/completions", json={**request, "stream": True})
     assert raw.headers["content-type"].startswith("text/event-stream")
     assert raw.text.endswith("\n\ndata: [DONE]\n\n")
 
@@ -63,10 +63,10 @@ OPEN_WEBUI = {
 """What it sends beside a conversation: by its documentation and source, in words of our own."""
 
 
-@pytest.mark.parametrize("asked", OPEN_WEBUI.values(), ids=OPEN_WEBUI)
+@pytest.mark.parametrize("fields", OPEN_WEBUI.values(), ids=OPEN_WEBUI)
 @pytest.mark.parametrize("stream", [False, True])
-def test_open_webui_is_answered(url, asked, stream) -> None:
-    body = {"model": "extractive", "stream": stream, **asked}
+def test_open_webui_is_answered(url, fields, stream) -> None:
+    body = {"model": "extractive", "stream": stream, **fields}
     answered = httpx.post(f"{url}/v1/chat/completions", json=body, timeout=60)
     assert answered.status_code == 200, answered.text
     if not stream:
@@ -121,24 +121,29 @@ def test_models_are_listed_with_the_namespaces_granted_by_name(server_for, tmp_p
 
 def test_citations_link_to_their_passages_on_the_page(server_for) -> None:
     url = server_for(public_url="https://docs.example.org/")
-    asked = {"model": "extractive", "messages": [QUESTION]}
-    made = httpx.post(f"{url}/v1/chat/completions", json=asked).json()
-    cited = {one["uuid"]: one for one in made["docstokg"]["citations"]}
-    links = [one["url_citation"] for one in made["choices"][0]["message"]["annotations"]]
+    request = {"model": "extractive", "messages": [QUESTION]}
+    completion = httpx.post(f"{url}/v1/chat/completions", json=request).json()
+    cited = {citation["uuid"]: citation for citation in completion["docstokg"]["citations"]}
+    links = [
+        annotation["url_citation"]
+        for annotation in completion["choices"][0]["message"]["annotations"]
+    ]
     assert links
     for link in links:
         address, _, fragment = link["url"].partition("#")
         assert address == "https://docs.example.org/"
-        one = cited[link["uuid"]]
+        citation = cited[link["uuid"]]
         assert dict(parse_qsl(fragment)) == {
             "namespace": "default",
-            "doc": one["doc_id"],
-            "passage": one["uuid"],
-            "span": f"{one['char_start']}-{one['char_end']}",
+            "doc": citation["doc_id"],
+            "passage": citation["uuid"],
+            "span": f"{citation['char_start']}-{citation['char_end']}",
         }
     message = tool_call("search", query=QUESTION["content"])
-    found = httpx.post(f"{url}/mcp", json=message).json()["result"]["structuredContent"]
-    assert found["results"][0]["url"].startswith("https://docs.example.org/#namespace=default&doc=")
+    result = httpx.post(f"{url}/mcp", json=message).json()["result"]["structuredContent"]
+    assert result["results"][0]["url"].startswith(
+        "https://docs.example.org/#namespace=default&doc="
+    )
 
 
 TOOL = {"type": "function", "function": {"name": "look_up", "parameters": {}}}
@@ -146,65 +151,65 @@ SCHEMA = "response_format.json_schema"
 
 
 def schema(*required: str, **properties: dict) -> dict:
-    shown = {"type": "object", "required": list(required), "properties": properties}
-    return {"type": "json_schema", "json_schema": {"name": "answer", "schema": shown}}
+    object_schema = {"type": "object", "required": list(required), "properties": properties}
+    return {"type": "json_schema", "json_schema": {"name": "answer", "schema": object_schema}}
 
 
 def test_tools_that_need_not_be_called_are_ignored(client) -> None:
     plain = client.chat.completions.create(model="extractive", messages=[QUESTION])
     for choice in ({}, {"tool_choice": "auto"}, {"tool_choice": "none"}):
-        made = client.chat.completions.create(
+        completion = client.chat.completions.create(
             model="extractive", messages=[QUESTION], tools=[TOOL], **choice
         )
-        assert made.choices[0].message.content == plain.choices[0].message.content
-        assert made.choices[0].message.tool_calls is None
+        assert completion.choices[0].message.content == plain.choices[0].message.content
+        assert completion.choices[0].message.tool_calls is None
 
 
 def test_an_answer_in_json(client) -> None:
-    asked = {"model": "extractive", "messages": [QUESTION]}
-    plain = client.chat.completions.create(**asked)
-    cited = [one["rank"] for one in plain.docstokg["citations"]]
-    made = client.chat.completions.create(**asked, response_format={"type": "json_object"})
-    told = json.loads(made.choices[0].message.content)
-    assert told["answer"] == plain.choices[0].message.content
-    assert [one["rank"] for one in told["citations"]] == cited
-    made = client.chat.completions.create(**asked, response_format=schema())
-    assert json.loads(made.choices[0].message.content) == told
+    request = {"model": "extractive", "messages": [QUESTION]}
+    plain = client.chat.completions.create(**request)
+    cited = [citation["rank"] for citation in plain.docstokg["citations"]]
+    completion = client.chat.completions.create(**request, response_format={"type": "json_object"})
+    content = json.loads(completion.choices[0].message.content)
+    assert content["answer"] == plain.choices[0].message.content
+    assert [citation["rank"] for citation in content["citations"]] == cited
+    completion = client.chat.completions.create(**request, response_format=schema())
+    assert json.loads(completion.choices[0].message.content) == content
     numbers = {"type": "array", "items": {"type": "integer"}}
     form = schema("answer", confidence={"type": "number"}, citations=numbers, answer={})
-    made = client.chat.completions.create(**asked, response_format=form, stream=True)
-    told = json.loads("".join(event.choices[0].delta.content or "" for event in made))
+    completion = client.chat.completions.create(**request, response_format=form, stream=True)
+    content = json.loads("".join(event.choices[0].delta.content or "" for event in completion))
     confidence = plain.docstokg["confidence"]
-    assert told == {"confidence": confidence, "citations": cited, "answer": told["answer"]}
+    assert content == {"confidence": confidence, "citations": cited, "answer": content["answer"]}
 
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_an_answer_ends_before_a_stop(client, stream) -> None:
-    asked = {"model": "extractive", "messages": [QUESTION]}
-    whole = client.chat.completions.create(**asked).choices[0].message.content
+    request = {"model": "extractive", "messages": [QUESTION]}
+    whole = client.chat.completions.create(**request).choices[0].message.content
     stop = whole[10:14]
-    made = client.chat.completions.create(**asked, stop=[stop, "nowhere"], stream=stream)
+    completion = client.chat.completions.create(**request, stop=[stop, "nowhere"], stream=stream)
     if stream:
-        told = "".join(event.choices[0].delta.content or "" for event in made)
+        text = "".join(event.choices[0].delta.content or "" for event in completion)
     else:
-        told = made.choices[0].message.content
-    assert told == whole[: whole.index(stop)]
+        text = completion.choices[0].message.content
+    assert text == whole[: whole.index(stop)]
 
 
-def test_what_is_not_read_is_said(url) -> None:
+def test_ignored_fields_are_named_in_warnings(url) -> None:
     image = {"type": "image_url", "image_url": {"url": "data:,"}}
     parts = [{"type": "text", "text": QUESTION["content"]}, image]
     system = {"role": "system", "content": "x" * 3000}
-    asked = {"model": "extractive", "messages": [system, {"role": "user", "content": parts}]}
-    reply = httpx.post(f"{url}/v1/chat/completions", json=asked)
+    request = {"model": "extractive", "messages": [system, {"role": "user", "content": parts}]}
+    reply = httpx.post(f"{url}/v1/chat/completions", json=request)
     assert reply.status_code == 200
     evidence = reply.json()["docstokg"]
-    told = [
+    warnings = [
         "The system prompt was cut to 2000 characters.",
         "Images, audio and files in messages are not read.",
     ]
-    assert set(told) <= set(evidence["warnings"])
-    assert reply.headers["x-docstokg-warning"] == " ".join(told)
+    assert set(warnings) <= set(evidence["warnings"])
+    assert reply.headers["x-docstokg-warning"] == " ".join(warnings)
     assert evidence["citations"]
 
 
@@ -226,9 +231,9 @@ def test_what_is_not_read_is_said(url) -> None:
         ({"response_format": schema(5)}, None, None),
     ],
 )
-def test_what_is_wrong_is_said_in_their_form(url, change, param, code) -> None:
-    asked = {"model": "extractive", "messages": [QUESTION], **change}
-    refused = httpx.post(f"{url}/v1/chat/completions", json=asked)
+def test_errors_have_the_form_of_their_api(url, change, param, code) -> None:
+    request = {"model": "extractive", "messages": [QUESTION], **change}
+    refused = httpx.post(f"{url}/v1/chat/completions", json=request)
     assert refused.status_code == 400
     assert refused.headers["content-type"] == "application/json"
     error = ErrorReply.model_validate_json(refused.content).error
@@ -240,13 +245,13 @@ def test_what_is_wrong_is_said_in_their_form(url, change, param, code) -> None:
 @pytest.mark.parametrize("greeting", ["hi", "?", "会"])
 def test_a_message_too_short_for_a_question_is_answered(url, greeting: str) -> None:
     messages = [{"role": "user", "content": greeting}]
-    asked = {"model": "extractive", "messages": messages}
-    done = httpx.post(f"{url}/v1/chat/completions", json=asked)
+    request = {"model": "extractive", "messages": messages}
+    done = httpx.post(f"{url}/v1/chat/completions", json=request)
     assert done.status_code == 200
     assert done.json()["choices"][0]["message"]["content"]
 
 
-def test_what_no_route_takes_is_in_their_form_too(url) -> None:
+def test_unknown_routes_answer_in_their_form(url) -> None:
     path = f"{url}/v1/chat/completions"
     assert (
         ErrorReply.model_validate_json(httpx.get(path).content).error.code == "method_not_allowed"
@@ -260,8 +265,10 @@ def test_what_no_route_takes_is_in_their_form_too(url) -> None:
 
 REMOTE = {"models": ("extractive", "gpt-4o-mini")}
 CALLS = {
-    "chat": lambda client, **more: client.chat.completions.create(messages=[QUESTION], **more),
-    "responses": lambda client, **more: client.responses.create(input="What are seizures?", **more),
+    "chat": lambda client, **fields: client.chat.completions.create(messages=[QUESTION], **fields),
+    "responses": lambda client, **fields: client.responses.create(
+        input="What are seizures?", **fields
+    ),
 }
 
 
@@ -305,7 +312,7 @@ def test_a_broken_stream_ends_with_an_error(server_for, route: str) -> None:
         assert failed.value.code == "llm_unavailable"
         whole = httpx.post(
             f"{url}/v1/answer",
-            json=written(QUESTION["content"], 300, model="gpt-4o-mini"),
+            json=answer_request(QUESTION["content"], 300, model="gpt-4o-mini"),
             headers={"Accept": "text/event-stream"},
         )
     last = json.loads(whole.text.rpartition("data: ")[2])
@@ -334,9 +341,9 @@ def test_a_namespace_without_passages_is_not_found(client, route, request_fields
 
 def test_a_vector_store_is_a_namespace(client) -> None:
     stores = [{"type": "file_search", "vector_store_ids": ["default"]}]
-    made = CALLS["responses"](client, model="extractive", tools=stores)
-    assert made.docstokg["namespace"] == "default"
-    assert made.output_text
+    response = CALLS["responses"](client, model="extractive", tools=stores)
+    assert response.docstokg["namespace"] == "default"
+    assert response.output_text
 
 
 def test_a_schema_in_the_prompt_is_refused(client) -> None:
@@ -351,16 +358,16 @@ def test_a_schema_in_the_prompt_is_refused(client) -> None:
 def test_strings_of_citations_are_links(client) -> None:
     texts = {"type": "array", "items": {"type": "string"}}
     form = schema("answer", answer={"type": "string"}, citations=texts)
-    made = client.chat.completions.create(
+    completion = client.chat.completions.create(
         model="extractive", messages=[QUESTION], response_format=form
     )
-    links = json.loads(made.choices[0].message.content)["citations"]
+    links = json.loads(completion.choices[0].message.content)["citations"]
     assert links and all(link.startswith(("http", "urn:uuid:")) for link in links)
 
 
 def test_a_store_that_is_not_there_is_their_server_error(server_for, tmp_path: Path) -> None:
-    gone = f"sqlite:///{tmp_path}/gone.sqlite"
-    url = server_for(index_url=gone, graph_url=gone)
+    missing_store = f"sqlite:///{tmp_path}/gone.sqlite"
+    url = server_for(index_url=missing_store, graph_url=missing_store)
     with (
         openai.OpenAI(base_url=f"{url}/v1", api_key="-", max_retries=0) as client,
         pytest.raises(openai.InternalServerError) as failed,

@@ -1,4 +1,4 @@
-"""`/v1/check` over HTTP and from the shell: sentences, ids, relations, and what it refuses."""
+"""`/v1/check` over HTTP and from the shell: sentences, ids, relations and refusals."""
 
 import json
 
@@ -23,8 +23,8 @@ def check(client, status=200, **request):
 
 @pytest.fixture
 def cited(client):
-    found = client.post("/v1/search", json={"query": "What are seizures?"}).json()["citations"]
-    return {row["chunk_id"]: row for row in found}
+    citations = client.post("/v1/search", json={"query": "What are seizures?"}).json()["citations"]
+    return {row["chunk_id"]: row for row in citations}
 
 
 def test_a_draft_with_citations(client, cited) -> None:
@@ -91,8 +91,8 @@ def test_without_markers_every_text_is_a_source(client) -> None:
 
 
 def test_the_last_of_fifty_texts_is_a_source_too(client) -> None:
-    many = [{"text": f"Shed {n} is painted green. It has {n} doors."} for n in range(49)]
-    body = check(client, text="Dogs are free.", sources=[*many, SOURCES[0]])
+    texts = [{"text": f"Shed {n} is painted green. It has {n} doors."} for n in range(49)]
+    body = check(client, text="Dogs are free.", sources=[*texts, SOURCES[0]])
     assert [row["citations"] for row in body["grounding"]["sentences"]] == [[50]]
     assert body["grounding"]["grounded"] is True
 
@@ -107,7 +107,7 @@ def test_a_draft_has_one_kind_of_source_and_a_limit(client) -> None:
     assert check(client, 413, text="x y", sources=[{"text": "word " * 120_000}])
 
 
-def test_what_cannot_be_read_is_named(client) -> None:
+def test_unreadable_sources_are_named(client) -> None:
     text = "Seizures are electrical events [1]."
     body = check(client, text=text, citations=[{"rank": 1, "uuid": "nobody"}])
     assert body["diagnostics"]["missing"] == ["nobody"]
@@ -140,9 +140,9 @@ def test_from_the_shell(small_store, cache_dir, client, tmp_path, monkeypatch, c
     assert "supported" in capsys.readouterr().out
     draft.write_text(f"A seizure may follow 30 drinks [{rank}].")
     assert run(app, arguments) == 3
-    shown = capsys.readouterr().out
-    assert "a number that no cited source contains" in shown
-    assert "0 of 1 sentence verified" in shown
+    output = capsys.readouterr().out
+    assert "a number that no cited source contains" in output
+    assert "0 of 1 sentence verified" in output
     draft.write_text("A seizure may follow 30 drinks [99].")
     assert run(app, arguments) == 1
     capsys.readouterr()

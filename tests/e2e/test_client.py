@@ -27,8 +27,8 @@ def test_every_route_gives_its_contract(server_for) -> None:
         answer = rag.answer("What are seizures?", **ANSWER)
         assert "[1]" in answer.answer
         assert answer.citations[0].rank == 1
-        found = rag.search("What are seizures?", top_k=2)
-        assert (found.answer, found.metadata.top_k) == ("", 2)
+        response = rag.search("What are seizures?", top_k=2)
+        assert (response.answer, response.metadata.top_k) == ("", 2)
         whole = SearchRequest(query="What are seizures?", top_k=2, namespace="default")
         assert rag.search(whole, top_k=3).metadata.top_k == 3
         assert rag.check(CheckRequest(text="Seizures are events.")).grounding.sentences
@@ -52,12 +52,14 @@ async def test_documents_are_loaded_listed_and_removed(server_for, tmp_path: Pat
 
         accepted = await rag.load(DocumentsRequest(documents=(note,)))
         assert (await done(accepted.job_id)).loaded == 1
-        assert [one.doc_id for one in (await rag.documents()).documents] == ["a b/leave.md"]
+        assert [document.doc_id for document in (await rag.documents()).documents] == [
+            "a b/leave.md"
+        ]
         assert (await done((await rag.delete("a b/leave.md")).job_id)).removed == 1
         assert (await rag.documents()).documents == ()
-        with pytest.raises(ProblemError) as gone:
+        with pytest.raises(ProblemError) as error:
             await rag.delete("a b/leave.md")
-        assert gone.value.status == 404
+        assert error.value.status == 404
 
 
 def test_citations_are_char_locations(server_for, tmp_path: Path) -> None:
@@ -74,14 +76,14 @@ def test_citations_are_char_locations(server_for, tmp_path: Path) -> None:
     blocks = anthropic_blocks(response)
     assert "".join(block["text"] for block in blocks) == response.answer != ""
     assert [block for block in blocks if not block["text"]] == []
-    cited = [one for block in blocks for one in block["citations"]]
-    titles = list(dict.fromkeys(one.doc_id for one in response.citations))
+    cited = [citation for block in blocks for citation in block["citations"]]
+    titles = list(dict.fromkeys(citation.doc_id for citation in response.citations))
     assert cited
-    for one in cited:
-        assert one["type"] == "char_location"
-        assert one["document_title"] == titles[one["document_index"]] == "leave.md"
-        span = slice(one["start_char_index"], one["end_char_index"])
-        assert texts["leave.md"][span] == one["cited_text"] != ""
+    for citation in cited:
+        assert citation["type"] == "char_location"
+        assert citation["document_title"] == titles[citation["document_index"]] == "leave.md"
+        span = slice(citation["start_char_index"], citation["end_char_index"])
+        assert texts["leave.md"][span] == citation["cited_text"] != ""
     assert anthropic_blocks(response.model_copy(update={"grounding": None}))[0]["citations"] == []
 
 
@@ -114,9 +116,9 @@ class Peer(Loopback):
 
 @pytest.fixture
 def peer() -> Iterator[Peer]:
-    made = Peer()
-    yield made
-    made.close()
+    server = Peer()
+    yield server
+    server.close()
 
 
 def problem(status: int, code: str = "overloaded") -> bytes:
@@ -128,7 +130,7 @@ def whole(server_for) -> bytes:
     return Client(server_for()).search("What are seizures?").model_dump_json().encode()
 
 
-def test_what_was_never_begun_is_tried_again(peer, server_for) -> None:
+def test_requests_that_never_began_are_retried(peer, server_for) -> None:
     soon = {"retry-after": "0.1"}
     good = whole(server_for)
     later = good[:-1] + b', "a_later_field": {"x": 1}}'
@@ -165,10 +167,10 @@ def test_the_deadline_is_handed_on_and_kept(peer) -> None:
         Client(peer.url, timeout_s=2).search("What are seizures?")
     assert json.loads(peer.asked[0][1])["budget"]["timeout_s"] == pytest.approx(1.6, abs=0.1)
     peer.script[:] = [(503, {"retry-after": "30"}, problem(503), 0)]
-    asked = len(peer.asked)
+    count = len(peer.asked)
     with pytest.raises(ProblemError):  # there is no time to wait that long
         Client(peer.url, timeout_s=2).search("What are seizures?")
-    assert len(peer.asked) == asked + 1
+    assert len(peer.asked) == count + 1
     peer.script[:] = [(500, {}, problem(500), 0)]
     with pytest.raises(ProblemError):
         Client(peer.url).search("What are seizures?", budget={"timeout_s": 7})

@@ -43,8 +43,8 @@ def test_no_secret_can_get_into_a_layer() -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_the_script_installs_all_of_it_from_what_is_copied(tmp_path: Path) -> None:
-    """In an empty folder that holds what the COPY lines bring, and nothing else."""
+def test_the_script_installs_from_the_copied_files(tmp_path: Path) -> None:
+    """Run in a folder that contains only the files of the COPY lines."""
     source, target = tmp_path / "src", tmp_path / "opt"
     for *paths, to in (line for line in lines("COPY") if line[0][0] != "-"):
         for path in paths:
@@ -55,9 +55,9 @@ def test_the_script_installs_all_of_it_from_what_is_copied(tmp_path: Path) -> No
                 shutil.copytree(ROOT / path, place, ignore=ignored)
             else:
                 shutil.copy(ROOT / path, place)
-    found = ran(ROOT / "scripts" / "find-uv", check=True)
+    lookup = ran(ROOT / "scripts" / "find-uv", check=True)
     environment = os.environ | {
-        "PATH": f"{Path(found.stdout.strip()).parent}:{os.environ['PATH']}",
+        "PATH": f"{Path(lookup.stdout.strip()).parent}:{os.environ['PATH']}",
         "PYTHON": str(ROOT / ".venv" / "bin" / "python"),
         "UV_SYSTEM_CERTS": "1",
     }
@@ -72,17 +72,17 @@ def test_the_script_installs_all_of_it_from_what_is_copied(tmp_path: Path) -> No
         "names = [n for all in EXTRAS.values() for n in all] + ['cognition', 'torch', 'pytest']\n"
         "print(json.dumps([str(DEFINITION), [n for n in names if u.find_spec(n) is None]]))"
     )
-    asked = ran(target / "bin" / "python", "-c", code, cwd=tmp_path, env={})
-    assert asked.returncode == 0, asked.stderr
-    definition, missing = json.loads(asked.stdout)
+    probe = ran(target / "bin" / "python", "-c", code, cwd=tmp_path, env={})
+    assert probe.returncode == 0, probe.stderr
+    definition, missing = json.loads(probe.stdout)
     assert definition.startswith(str(target))
     assert missing == ["torch", "pytest"]
 
 
 def test_only_loopback_is_published_and_stores_have_no_way_out() -> None:
     ports = {name: service.get("ports", []) for name, service in SERVICES.items()}
-    assert all(one.startswith("127.0.0.1:") for some in ports.values() for one in some)
-    assert [name for name, some in ports.items() if some] == ["docstokg"]
+    assert all(port.startswith("127.0.0.1:") for published in ports.values() for port in published)
+    assert [name for name, published in ports.items() if published] == ["docstokg"]
     assert COMPOSE["networks"]["stores"] == {"internal": True}
     assert {name: service["networks"] for name, service in SERVICES.items()} == {
         "docstokg": ["outside", "stores"],
@@ -102,9 +102,9 @@ def test_the_service_can_write_nowhere_and_asks_for_keys() -> None:
 
 
 def test_variables_are_settings_and_every_hole_is_explained() -> None:
-    known = {variable(field) for field in NAMES}
+    variables = {variable(field) for field in NAMES}
     ours: dict[str, str] = SERVICES["docstokg"]["environment"]
-    assert set(ours) <= known
+    assert set(ours) <= variables
     holes = re.findall(r"\$\{(\w+)", (FOLDER / "compose.yaml").read_text("utf-8"))
     example = re.findall(r"^(\w+)=", (FOLDER / "env.example").read_text("utf-8"), re.M)
     assert set(holes) == set(example)

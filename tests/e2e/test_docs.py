@@ -1,4 +1,4 @@
-"""What the tutorial and the how-tos say works: their commands run as they stand there, in order."""
+"""The commands of the tutorial and the how-tos run as written, in order."""
 
 import os
 import re
@@ -31,37 +31,37 @@ def environment(folder: Path, cache_dir: Path, tmp_path_factory) -> dict[str, st
     )
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "{call}" "$@"\n')
     program.chmod(0o755)
-    own = {key: value for key, value in os.environ.items() if not key.startswith("DOCSTOKG_")}
+    variables = {key: value for key, value in os.environ.items() if not key.startswith("DOCSTOKG_")}
     path = os.pathsep.join(str(ROOT / part) for part in (".", "layers/common/python", "local"))
     return {
-        **own,
-        "PATH": f"{bin_}{os.pathsep}{own['PATH']}",
+        **variables,
+        "PATH": f"{bin_}{os.pathsep}{variables['PATH']}",
         "PYTHONPATH": path,
         "DOCSTOKG_CACHE_DIR": str(cache_dir),
     }
 
 
 def blocks(kind: str, *pages: str) -> list[tuple[str, str]]:
-    found = []
+    page_blocks = []
     for page in pages:
         text = (DOCS / page).read_text("utf-8")
-        found += [(page, block[2]) for block in BLOCK.finditer(text) if block[1] == kind]
-    return found
+        page_blocks += [(page, block[2]) for block in BLOCK.finditer(text) if block[1] == kind]
+    return page_blocks
 
 
 def test_every_command_of_tutorial_and_how_tos_runs(folder: Path, environment) -> None:
-    said = {}
+    outputs = {}
     commands = blocks("sh", *PAGES)
     assert len(commands) >= 8
     for page, command in commands:
         done = ran("sh", "-e", "-c", command, cwd=folder, env=environment)
         assert done.returncode == 0, (page, command, done.stdout, done.stderr)
-        said[command] = done.stdout
-    whole = "\n".join(said.values())
+        outputs[command] = done.stdout
+    whole = "\n".join(outputs.values())
     assert "30 days of paid leave" in whole
     assert "I don't have information about that" in whole
     assert "0 findings" in whole
-    (digests,) = [text for command, text in said.items() if "--digest" in command]
+    (digests,) = [text for command, text in outputs.items() if "--digest" in command]
     assert len(set(re.findall(r"^digest (\w+)", digests, re.MULTILINE))) == 1
     # What the tutorial says of a changed source is so.
     note = folder / "handbook" / "travel.md"

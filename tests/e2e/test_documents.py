@@ -34,10 +34,10 @@ HTML = "<html><body><h1>Valves</h1><p>Valve seven closes at 12 bar.</p></body></
 PUMP = "# Care of pumps\n\nOil the pump every 40 days. Use oil of grade 5.\n"
 
 
-def open_server(folder: Path, cache: Path, *options: str, **more: str) -> Serving:
+def open_server(folder: Path, cache: Path, *options: str, **settings: str) -> Serving:
     """A server that ends with this module, unless a test ends it."""
     store = folder / "store.sqlite"
-    serving = Serving(store, cache, "--workers", "1", *options, **WORDS_ONLY, **more)
+    serving = Serving(store, cache, "--workers", "1", *options, **WORDS_ONLY, **settings)
     OPENED.callback(serving.stop)
     return serving
 
@@ -58,8 +58,8 @@ class Asked:
         self.client = httpx.Client(base_url=server.url, headers={"X-Api-Key": key}, timeout=30)
         OPENED.callback(self.client.close)
 
-    def load(self, *documents: dict, namespace: str = "plant", **more) -> httpx.Response:
-        body = {"namespace": namespace, "documents": documents, **more}
+    def load(self, *documents: dict, namespace: str = "plant", **fields) -> httpx.Response:
+        body = {"namespace": namespace, "documents": documents, **fields}
         return self.client.post("/v1/documents", json=body)
 
     def delete(self, doc_id: str) -> httpx.Response:
@@ -68,13 +68,13 @@ class Asked:
         )
 
     def listed(self, namespace: str = "plant") -> dict[str, dict]:
-        found, cursor = {}, ""
+        documents, cursor = {}, ""
         while cursor is not None:
-            given = {"namespace": namespace, "cursor": cursor}
-            page = self.client.get("/v1/documents", params=given).json()
-            found |= {one["doc_id"]: one for one in page["documents"]}
+            parameters = {"namespace": namespace, "cursor": cursor}
+            page = self.client.get("/v1/documents", params=parameters).json()
+            documents |= {document["doc_id"]: document for document in page["documents"]}
             cursor = page["cursor"]
-        return found
+        return documents
 
     def done(self, accepted: httpx.Response, within_s: float = 60) -> dict:
         assert accepted.status_code == 202, accepted.text
@@ -94,12 +94,12 @@ class Asked:
 
 def workers_of(folder: Path) -> list[int]:
     """The processes that have the queue's lock open: those that work on it."""
-    lock, found = str(lock_of(folder / "store.sqlite.jobs")), []
+    lock, pids = str(lock_of(folder / "store.sqlite.jobs")), []
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             if any(str(file.readlink()) == lock for file in (process / "fd").iterdir()):
-                found.append(int(process.name))
-    return found
+                pids.append(int(process.name))
+    return pids
 
 
 @pytest.fixture(scope="module")
@@ -135,28 +135,28 @@ def loaded(callers):
     return accepted.json(), loader.done(accepted)
 
 
-def test_what_was_sent_is_listed_found_and_cited(callers, loaded) -> None:
+def test_sent_documents_are_listed_found_and_cited(callers, loaded) -> None:
     accepted, _ = loaded
     listed = callers["loader"].listed()
-    assert {doc_id: one["title"] for doc_id, one in listed.items()} == {
+    assert {doc_id: document["title"] for doc_id, document in listed.items()} == {
         "care/pumps.md": "Care of pumps",
         "secret": "",
         "valves": "All valves",
     }
-    assert {one["run_id"] for one in listed.values()} == {accepted["job_id"]}
-    found = callers["loader"].first("How often must the pump be oiled?")
-    assert found["doc_id"] == "care/pumps.md"
-    assert PUMP[found["char_start"] : found["char_end"]] == found["snippet"]
+    assert {document["run_id"] for document in listed.values()} == {accepted["job_id"]}
+    citation = callers["loader"].first("How often must the pump be oiled?")
+    assert citation["doc_id"] == "care/pumps.md"
+    assert PUMP[citation["char_start"] : citation["char_end"]] == citation["snippet"]
     assert callers["loader"].first("At how many bar does valve seven close?")["doc_id"] == "valves"
     body = {"query": "pump oil", "namespace": "plant", "filter": {"site": ["north"]}}
     answer = callers["loader"].client.post("/v1/search", json=body).json()
-    assert {one["doc_id"] for one in answer["citations"]} == {"care/pumps.md"}
+    assert {citation["doc_id"] for citation in answer["citations"]} == {"care/pumps.md"}
 
 
-def test_lists_show_what_the_caller_may_read(callers, loaded) -> None:
+def test_lists_show_readable_documents_only(callers, loaded) -> None:
     assert set(callers["outsider"].listed()) == {"care/pumps.md", "valves"}
     spaces = callers["outsider"].client.get("/v1/namespaces").json()["namespaces"]
-    assert [(one["namespace"], one["documents"]) for one in spaces] == [("plant", 2)]
+    assert [(space["namespace"], space["documents"]) for space in spaces] == [("plant", 2)]
     assert callers["stranger"].client.get("/v1/namespaces").json() == {"namespaces": []}
     refused = callers["stranger"].client.get("/v1/documents", params={"namespace": "plant"})
     assert refusal(refused) == (403, "namespace_not_granted")
@@ -174,12 +174,12 @@ def test_without_the_right_to_load_nothing_changes(callers, loaded) -> None:
     assert page["may_load"] is False
 
 
-def test_a_document_that_is_not_seen_is_one_that_is_not_there(callers, loaded) -> None:
+def test_hidden_and_absent_documents_are_indistinguishable(callers, loaded) -> None:
     outsider = callers["outsider"]
     hidden, absent = outsider.delete("secret"), outsider.delete("absent")
     assert hidden.status_code == absent.status_code == 404
-    told = [{k: v for k, v in r.json().items() if k != "request_id"} for r in (hidden, absent)]
-    assert json.dumps(told[0]).replace("secret", "absent") == json.dumps(told[1])
+    problems = [{k: v for k, v in r.json().items() if k != "request_id"} for r in (hidden, absent)]
+    assert json.dumps(problems[0]).replace("secret", "absent") == json.dumps(problems[1])
     for replace in (False, True):
         assert outsider.load({"doc_id": "secret", "text": "x"}, replace=replace).status_code == 404
     assert "secret" in callers["loader"].listed()
@@ -192,7 +192,7 @@ def test_a_loaded_id_is_a_conflict_until_it_is_replaced(callers, loaded) -> None
     assert loader.listed()["gates"]["chunks"] > 2
     refused = loader.load({"doc_id": "new", "text": "x y z"}, {"doc_id": "gates", "text": "y"})
     assert refused.status_code == 409
-    assert [one["path"] for one in refused.json()["errors"]] == ["$.documents[1].doc_id"]
+    assert [error["path"] for error in refused.json()["errors"]] == ["$.documents[1].doc_id"]
     assert "new" not in loader.listed()
     job = loader.done(loader.load({"doc_id": "gates", "text": "No gate is left."}, replace=True))
     assert job["loaded"] == 1
@@ -221,13 +221,13 @@ def test_a_loaded_id_is_a_conflict_until_it_is_replaced(callers, loaded) -> None
 def test_a_wrong_document_is_refused_by_its_place(callers, document, path) -> None:
     refused = callers["loader"].load(document)
     assert refused.status_code == 400
-    assert [one["path"] for one in refused.json()["errors"]] == [path]
+    assert [error["path"] for error in refused.json()["errors"]] == [path]
 
 
 def test_one_request_takes_four_mebibytes_and_a_hundred_documents(callers) -> None:
     loader = callers["loader"]
-    many = [{"doc_id": str(number), "text": "x"} for number in range(101)]
-    refused = loader.load(*many)
+    documents = [{"doc_id": str(number), "text": "x"} for number in range(101)]
+    refused = loader.load(*documents)
     assert refusal(refused) == (413, "too_many_documents")
     assert "docstokg load" in refused.json()["detail"]
     refused = loader.load({"doc_id": "large", "text": "x" * 4 * 1024 * 1024})
@@ -241,17 +241,19 @@ def test_one_request_takes_four_mebibytes_and_a_hundred_documents(callers) -> No
 def test_a_list_goes_on_where_its_page_ended(callers, loaded) -> None:
     loader = callers["loader"]
     for start in (0, 70):
-        many = [{"doc_id": f"many-{n:03}", "text": f"Line {n}."} for n in range(start, start + 70)]
-        loader.done(loader.load(*many))
+        documents = [
+            {"doc_id": f"many-{n:03}", "text": f"Line {n}."} for n in range(start, start + 70)
+        ]
+        loader.done(loader.load(*documents))
     page = loader.client.get("/v1/documents", params={"namespace": "plant"}).json()
     assert len(page["documents"]) == 100
-    assert len([one for one in loader.listed() if one.startswith("many-")]) == 140
+    assert len([doc_id for doc_id in loader.listed() if doc_id.startswith("many-")]) == 140
 
 
 def test_ten_jobs_of_a_namespace_wait_and_no_more(folder, cache_dir, tmp_path) -> None:
     """Somebody else has the queue's lock, so that nothing is done meanwhile."""
     lease = Lease(lock_of(tmp_path / "store.sqlite.jobs"))
-    assert lease.held()
+    assert lease.acquire()
     with contextlib.closing(lease):
         serving = open_server(tmp_path, cache_dir)
         anyone = Asked(serving, "")
@@ -277,12 +279,12 @@ def test_nobody_waits_for_all_that_another_namespace_sent(cache_dir, tmp_path) -
     meanwhile = anyone.client.get(job).json()
     assert (meanwhile["state"], len(meanwhile["rejected"])) == ("running", 1), meanwhile
     assert "longer than 8 s" in meanwhile["rejected"][0]["reason"]
-    ended = anyone.client.delete(job).json()
-    assert (ended["state"], ended["reason"]) == ("failed", CANCELLED)
+    cancelled = anyone.client.delete(job).json()
+    assert (cancelled["state"], cancelled["reason"]) == ("failed", CANCELLED)
     again = anyone.load({"doc_id": "more", "text": "The lamp is out."}, namespace="mill")
     assert anyone.done(again, within_s=150)["loaded"] == 1
-    assert anyone.client.get(job).json() == ended
-    assert anyone.client.delete(job).json() == ended
+    assert anyone.client.get(job).json() == cancelled
+    assert anyone.client.delete(job).json() == cancelled
     assert anyone.client.delete("/v1/jobs/none").status_code == 404
 
 

@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 from docstokg.errors import Misconfigured
 from docstokg.settings import Settings
 from docstokg_local.server.serving import application
-from tests.builders import keyed, refusal, settings_at, written
+from tests.builders import answer_request, keyed, refusal, settings_at
 
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 
@@ -20,8 +20,8 @@ def served(small_store: Path, cache_dir: Path):
     """The application that `docstokg serve` runs, by a host name."""
     opened = []
 
-    def make(host: str, **more) -> TestClient:
-        settings = settings_at(small_store, cache_dir=cache_dir, **more)
+    def make(host: str, **overrides) -> TestClient:
+        settings = settings_at(small_store, cache_dir=cache_dir, **overrides)
         client = TestClient(application(settings, "127.0.0.1"), base_url=f"http://{host}")
         opened.append(client.__enter__())
         return client
@@ -69,7 +69,7 @@ EVENTS = {"accept": "text/event-stream"}
 CALLS = [
     ("GET", "/v1/models", None, {}),
     ("POST", "/v1/search", {"query": "What are seizures?"}, {}),
-    ("POST", "/v1/answer", written("What are seizures?"), EVENTS),
+    ("POST", "/v1/answer", answer_request("What are seizures?"), EVENTS),
     ("POST", "/v1/chat/completions", {"model": "none"}, {}),
     ("POST", "/mcp", PING, {}),
     ("GET", "/v1/nowhere", None, {}),
@@ -78,47 +78,47 @@ CALLS = [
 
 
 def preflight(client, path: str, method: str, origin: str = PAGE):
-    asked = {"origin": origin, "access-control-request-method": method}
-    more = {
+    headers = {"origin": origin, "access-control-request-method": method}
+    extra_headers = {
         "access-control-request-headers": "authorization,content-type,mcp-method",
         "access-control-request-private-network": "true",
     }
-    return client.options(path, headers=asked | more)
+    return client.options(path, headers=headers | extra_headers)
 
 
 @pytest.mark.parametrize("listed", [(PAGE, "http://other.example:5"), ("*",)])
 def test_pages_of_listed_origins_may_call(served, listed) -> None:
     client = served("localhost", cors_origins=listed)
-    shown = "*" if listed == ("*",) else PAGE
+    allowed_origin = "*" if listed == ("*",) else PAGE
     for method, path, body, headers in CALLS:
-        asked = preflight(client, path, method)
-        assert asked.status_code == 200
-        assert asked.headers["access-control-allow-origin"] == shown
-        assert "mcp-method" in asked.headers["access-control-allow-headers"]
-        told = client.request(method, path, json=body, headers={"origin": PAGE, **headers})
-        if method == "DELETE" and shown == "*":  # no page changes documents without a key
-            assert refusal(told) == (403, "foreign_origin")
+        permission = preflight(client, path, method)
+        assert permission.status_code == 200
+        assert permission.headers["access-control-allow-origin"] == allowed_origin
+        assert "mcp-method" in permission.headers["access-control-allow-headers"]
+        reply = client.request(method, path, json=body, headers={"origin": PAGE, **headers})
+        if method == "DELETE" and allowed_origin == "*":  # no page changes documents without a key
+            assert refusal(reply) == (403, "foreign_origin")
         else:
-            assert told.status_code != 403
-        assert told.headers["access-control-allow-origin"] == shown
-        assert "X-Docstokg-Warning" in told.headers["access-control-expose-headers"]
-        assert "access-control-allow-credentials" not in {*told.headers, *asked.headers}
+            assert reply.status_code != 403
+        assert reply.headers["access-control-allow-origin"] == allowed_origin
+        assert "X-Docstokg-Warning" in reply.headers["access-control-expose-headers"]
+        assert "access-control-allow-credentials" not in {*reply.headers, *permission.headers}
         if headers == EVENTS:
-            assert told.headers["content-type"].startswith("text/event-stream")
-    if shown != "*":
+            assert reply.headers["content-type"].startswith("text/event-stream")
+    if allowed_origin != "*":
         refused = preflight(client, "/mcp", "POST", "https://evil.example")
         assert refused.status_code == 400
         assert "access-control-allow-private-network" not in refused.headers
-        told = client.post("/mcp", json=PING, headers={"origin": "https://evil.example"})
-        assert told.status_code == 403
-        assert "access-control-allow-origin" not in told.headers
+        reply = client.post("/mcp", json=PING, headers={"origin": "https://evil.example"})
+        assert reply.status_code == 403
+        assert "access-control-allow-origin" not in reply.headers
 
 
 def test_without_the_setting_no_page_of_another_origin_may_call(served) -> None:
     client = served("localhost")
     assert preflight(client, "/v1/search", "POST").status_code == 405
-    told = client.post("/v1/search", json={"query": "What?"}, headers={"origin": PAGE})
-    assert not [name for name in told.headers if name.startswith("access-control")]
+    reply = client.post("/v1/search", json={"query": "What?"}, headers={"origin": PAGE})
+    assert not [name for name in reply.headers if name.startswith("access-control")]
 
 
 @pytest.mark.parametrize("origin", ["https://app.example/", "app.example", "https://*/x"])
@@ -127,26 +127,26 @@ def test_an_origin_that_is_none_is_refused(origin: str) -> None:
         Settings.from_environment({"DOCSTOKG_CORS_ORIGINS": origin})
 
 
-def test_with_keys_any_name_is_answered_and_a_bearer_is_a_key(served, tmp_path: Path) -> None:
+def test_with_keys_any_host_and_bearer_tokens_work(served, tmp_path: Path) -> None:
     client = served("rag.example", **keyed(tmp_path, {"K": {}}))
-    ask = {"query": "What are seizures?"}
+    body = {"query": "What are seizures?"}
 
     def status(**headers: str) -> int:
-        return client.post("/v1/search", json=ask, headers=headers).status_code
+        return client.post("/v1/search", json=body, headers=headers).status_code
 
     assert status(**{"X-Api-Key": "K"}) == status(Authorization="Bearer K") == 200
     assert status(Authorization="bearer  K") == 200
     for wrong in ("Bearer", "Bearer k", "Basic K", "K", "Bearer K x"):
         assert status(Authorization=wrong) == 401, wrong
-    refused = client.post("/v1/search", json=ask)
+    refused = client.post("/v1/search", json=body)
     assert refused.headers["www-authenticate"] == "Bearer"
 
 
-def test_what_is_over_a_kilobyte_is_compressed_where_it_may_be(served) -> None:
+def test_replies_over_a_kilobyte_are_compressed_if_accepted(served) -> None:
     client = served("localhost")
     packed = {"accept-encoding": "gzip"}
-    asked = {"json": {"query": "What are seizures?"}, "headers": packed}
-    with client.stream("POST", "/v1/search", **asked) as response:
+    request = {"json": {"query": "What are seizures?"}, "headers": packed}
+    with client.stream("POST", "/v1/search", **request) as response:
         raw = b"".join(response.iter_raw())
         assert response.headers["content-encoding"] == "gzip"
     assert json.loads(gzip.decompress(raw))["citations"]

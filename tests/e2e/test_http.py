@@ -47,8 +47,8 @@ def test_a_question_becomes_cited_evidence(small_client) -> None:
 
 
 def test_the_graph_shows_its_path(small_client) -> None:
-    asked = {"query": "Which disease has HP:0001250?", "top_k": 3}
-    body = small_client.post("/v1/answer", json=asked).json()
+    request = {"query": "Which disease has HP:0001250?", "top_k": 3}
+    body = small_client.post("/v1/answer", json=request).json()
     by_chunk = {citation["chunk_id"]: citation for citation in body["citations"]}
     assert by_chunk["seizure"]["kg_evidence"]["entity_id"] == "HP:0001250"
     assert by_chunk["dravet"]["kg_path"], by_chunk["dravet"]
@@ -76,8 +76,8 @@ def test_search_has_short_snippets_and_no_answer(small_client) -> None:
     ],
 )
 def test_a_filter_bounds_everything(small_client, wanted, chunks) -> None:
-    asked = {"query": "seizures asthma fever", "filter": wanted}
-    body = small_client.post("/v1/answer", json=asked).json()
+    request = {"query": "seizures asthma fever", "filter": wanted}
+    body = small_client.post("/v1/answer", json=request).json()
     assert {citation["chunk_id"] for citation in body["citations"]} == chunks
     assert bool(set(body["warnings"]) - {NO_SYNTHESIS}) is (not chunks)
 
@@ -86,15 +86,15 @@ def test_keys_bind_namespaces_and_groups(small_store, client_for, tmp_path) -> N
     guest = {"namespaces": ["default"], "groups": []}
     keys = keyed(tmp_path, {"staff-key": {"groups": ["staff"]}, "guest-key": guest})
     client = client_for(small_store, **keys)
-    ask = {"query": "secret anticonvulsant trial"}
-    problem(client.post("/v1/answer", json=ask), 401)
-    problem(client.post("/v1/answer", json=ask, headers={"X-Api-Key": "wrong"}), 401)
-    guest = client.post("/v1/answer", json=ask, headers={"X-Api-Key": "guest-key"}).json()
-    staff = client.post("/v1/answer", json=ask, headers={"X-Api-Key": "staff-key"}).json()
+    request = {"query": "secret anticonvulsant trial"}
+    problem(client.post("/v1/answer", json=request), 401)
+    problem(client.post("/v1/answer", json=request, headers={"X-Api-Key": "wrong"}), 401)
+    guest = client.post("/v1/answer", json=request, headers={"X-Api-Key": "guest-key"}).json()
+    staff = client.post("/v1/answer", json=request, headers={"X-Api-Key": "staff-key"}).json()
     assert "secret" not in {citation["chunk_id"] for citation in guest["citations"]}
     assert "Trial 77" not in json.dumps(guest)
     assert "secret" in {citation["chunk_id"] for citation in staff["citations"]}
-    other = {**ask, "namespace": "other"}
+    other = {**request, "namespace": "other"}
     problem(client.post("/v1/answer", json=other, headers={"X-Api-Key": "guest-key"}), 403)
     assert client.get("/v1/health").status_code == 200
     assert client.get("/openapi.json").status_code == 200
@@ -109,8 +109,8 @@ def test_errors_have_one_shape(small_client) -> None:
     problem(small_client.get("/v1/answer"), 405)
     problem(small_client.post("/v1/answer", content=b"{}"), 415)
     headers = {"Content-Type": "application/json; charset=utf-8"}
-    found = problem(small_client.post("/v1/answer", content=b"{}", headers=headers), 400)
-    assert found["errors"] == [
+    refusal = problem(small_client.post("/v1/answer", content=b"{}", headers=headers), 400)
+    assert refusal["errors"] == [
         {"path": "$.query", "code": "missing", "message": "this field is required"}
     ]
     problem(small_client.post("/v1/answer", content=b"x" * 70_000, headers=headers), 413)
@@ -118,13 +118,13 @@ def test_errors_have_one_shape(small_client) -> None:
 
 def test_a_cached_answer_and_a_reused_key(small_store, client_for, tmp_path) -> None:
     client = client_for(small_store, cache_dir=str(tmp_path))
-    ask = {"query": "What is asthma?", "cache_key": "one"}
-    first = client.post("/v1/answer", json=ask).json()
-    second = client.post("/v1/answer", json=ask).json()
+    request = {"query": "What is asthma?", "cache_key": "one"}
+    first = client.post("/v1/answer", json=request).json()
+    second = client.post("/v1/answer", json=request).json()
     assert first["diagnostics"]["cache_hit"] is False
     assert second["diagnostics"]["cache_hit"] is True
     assert second["citations"] == first["citations"]
-    problem(client.post("/v1/answer", json={**ask, "top_k": 3}), 409)
+    problem(client.post("/v1/answer", json={**request, "top_k": 3}), 409)
 
 
 def test_health_openapi_and_metrics(small_client) -> None:

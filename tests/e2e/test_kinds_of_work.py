@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from docstokg.contracts.language_models import EXTRACTIVE
-from docstokg_local.server.exchange import asked_of
+from docstokg_local.server.exchange import demand_of
 from tests.builders import keyed, settings_at
 from tests.builders import tool_call as call
 from tests.conftest import load_folder
@@ -38,7 +38,7 @@ def plan() -> bytes:
         b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents 3 0 R/Resources<</Font<</F1"
         b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>>>>>>>",
     ]
-    numbered = (b"%d 0 obj\n%s\nendobj\n" % (n, one) for n, one in enumerate(objects, 1))
+    numbered = (b"%d 0 obj\n%s\nendobj\n" % (n, content) for n, content in enumerate(objects, 1))
     end = b"trailer<</Size 5/Root 1 0 R>>\nstartxref\n9\n%%EOF"
     return b"%PDF-1.4\n" + b"".join(numbered) + end
 
@@ -58,16 +58,16 @@ def open_server(
 ) -> Iterator[Callable[..., Any]]:
     keys = keyed(tmp_path, {"viewer": {}, "other": {}})
 
-    def start(**more: Any) -> Any:
-        return served(settings_at(store, cache_dir=cache_dir, **keys, **more), models)
+    def start(**overrides: Any) -> Any:
+        return served(settings_at(store, cache_dir=cache_dir, **keys, **overrides), models)
 
     yield start
 
 
 def search(url: str) -> httpx.Response:
-    asked = {"query": "How high is the harbour wall?", "budget": {"timeout_s": 12}}
+    body = {"query": "How high is the harbour wall?", "budget": {"timeout_s": 12}}
     key = {"X-Api-Key": "other"}
-    return httpx.post(f"{url}/v1/search", json=asked, headers=key, timeout=60)
+    return httpx.post(f"{url}/v1/search", json=body, headers=key, timeout=60)
 
 
 def test_views_of_a_slow_page_leave_the_searches_of_others_alone(open_server) -> None:
@@ -79,34 +79,34 @@ def test_views_of_a_slow_page_leave_the_searches_of_others_alone(open_server) ->
     with open_server() as url, ThreadPoolExecutor(3) as viewers:
         assert search(url).status_code == 200
         views = [viewers.submit(view, url) for _ in range(3)]
-        found = [search(url).status_code]
-        while not any(one.done() for one in views):
-            found.append(search(url).status_code)
-        found += [search(url).status_code for _ in range(3)]
-        assert set(found) == {200}
-        statuses = [one.result() for one in views]
+        search_statuses = [search(url).status_code]
+        while not any(view.done() for view in views):
+            search_statuses.append(search(url).status_code)
+        search_statuses += [search(url).status_code for _ in range(3)]
+        assert set(search_statuses) == {200}
+        statuses = [view.result() for view in views]
     assert set(statuses) <= {200, 503, 504}
     assert 200 in statuses
 
 
 def test_models_that_hang_leave_the_searches_of_others_alone(open_server) -> None:
-    def ask(url: str) -> int:
-        asked = {
+    def status_of(url: str) -> int:
+        body = {
             "query": "How high is the harbour wall?",
             "synthesis": {"enabled": True},  # the default model is a remote one
             "budget": {"timeout_s": 5, "max_tokens_gen": 300},
         }
         key = {"X-Api-Key": "viewer"}
-        return httpx.post(f"{url}/v1/answer", json=asked, headers=key, timeout=60).status_code
+        return httpx.post(f"{url}/v1/answer", json=body, headers=key, timeout=60).status_code
 
     with serving(ModelServer(mode="hang")) as model:
         at = {"llm_base_url": model.url, "models": ("gpt-4o-mini", EXTRACTIVE)}
         with open_server(**at) as url, ThreadPoolExecutor(5) as askers:
-            answers = [askers.submit(ask, url) for _ in range(5)]
-            while not model.requests and not all(one.done() for one in answers):
+            answers = [askers.submit(status_of, url) for _ in range(5)]
+            while not model.requests and not all(answer.done() for answer in answers):
                 threading.Event().wait(0.05)
             assert {search(url).status_code for _ in range(3)} == {200}
-            assert {one.result() for one in answers} <= {200, 503, 504}
+            assert {answer.result() for answer in answers} <= {200, 503, 504}
 
 
 ON, OFF = {"enabled": True}, {"enabled": False}
@@ -142,6 +142,6 @@ ANSWER, EXTRACT = "answer_with_citations", {"enabled": True, "model": EXTRACTIVE
 )
 def test_the_kind_of_work_is_read_from_the_request(route: Any, message: Any, work: str) -> None:
     body = json.dumps(message).encode()
-    assert asked_of(route, body, "", 12.0, 25.0, has_remote=True).work == work
+    assert demand_of(route, body, "", 12.0, 25.0, has_remote=True).work == work
     if message == call(ANSWER):
-        assert asked_of(route, body, "", 12.0, 25.0, has_remote=False).work == "search"
+        assert demand_of(route, body, "", 12.0, 25.0, has_remote=False).work == "search"

@@ -17,13 +17,13 @@ from tests.streaming_model import StreamingModel, streaming
 pytestmark = pytest.mark.timeout(120)
 
 
-def test_a_server_of_models_is_found_and_asked_for_its_list_only(server_for) -> None:
-    own = urlsplit(server_for()).port
+def test_model_servers_are_found_by_their_lists(server_for) -> None:
+    port = urlsplit(server_for()).port
     with streaming(StreamingModel()) as model, serving(ModelServer()) as other:
         with closing(socket.create_server(("127.0.0.1", 0))) as silent:
-            ports = {"a": model.port, "b": other.port, "c": own, "d": silent.getsockname()[1]}
-            found = local_servers({**ports, "e": 1})
-        assert [(one.name, one.base_url, one.models) for one in found] == [
+            ports = {"a": model.port, "b": other.port, "c": port, "d": silent.getsockname()[1]}
+            servers = local_servers({**ports, "e": 1})
+        assert [(server.name, server.base_url, server.models) for server in servers] == [
             ("a", model.url, ("tiny",))
         ]
         assert model.asked == [{"path": "/v1/models"}]
@@ -44,24 +44,24 @@ def test_auto_takes_what_runs_here_and_says_so(small_store, cache_dir, monkeypat
         done = CliRunner().invoke(app, command)
         assert done.exit_code == 0, done.output
         assert done.stdout.strip().endswith("[1]."), "the built-in model answers for it"
-        told = CliRunner().invoke(app, ["doctor", "--index", store, "--graph", store])
-        assert f"Ollama answers at {model.url}: tiny" in told.stdout
+        report = CliRunner().invoke(app, ["doctor", "--index", store, "--graph", store])
+        assert f"Ollama answers at {model.url}: tiny" in report.stdout
     monkeypatch.setattr(local_models, "PORTS", {})
     done = CliRunner().invoke(app, command)
     assert "answered by extractive" in done.stderr
     assert "[1]" in done.stdout
 
 
-def test_the_time_of_a_chat_and_of_a_search_is_the_servers_own(server_for) -> None:
+def test_chats_and_searches_use_the_servers_time(server_for) -> None:
     import httpx
 
     url = server_for(default_timeout_s=7.5)
-    asked = {"query": "What are seizures?"}
+    question = {"query": "What are seizures?"}
     for route, body, seconds in (
-        ("answer", asked, 7.5),
-        ("search", asked, 7.5),
-        ("answer", {**asked, "budget": {"timeout_s": 9}}, 9.0),
+        ("answer", question, 7.5),
+        ("search", question, 7.5),
+        ("answer", {**question, "budget": {"timeout_s": 9}}, 9.0),
     ):
         reply = httpx.post(f"{url}/v1/{route}", json=body, timeout=60).json()
         assert reply["diagnostics"]["budget_limits"]["timeout_s"] == seconds
-        assert not [one for one in reply["warnings"] if "timeout_s" in json.dumps(one)]
+        assert not [warning for warning in reply["warnings"] if "timeout_s" in json.dumps(warning)]

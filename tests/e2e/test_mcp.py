@@ -41,8 +41,8 @@ def text_of(result) -> str:
     block, *links = result.content
     assert block.type == "text"
     assert all(link.type == "resource_link" for link in links)
-    shown = None if result.is_error else json.loads(block.text)
-    assert result.structured_content == shown
+    content = None if result.is_error else json.loads(block.text)
+    assert result.structured_content == content
     return block.text
 
 
@@ -80,8 +80,8 @@ async def test_tools_are_listed_with_precise_schemas(url, mode) -> None:
     async with Client(url, mode=mode) as client:
         tools = await tools_of(client)
     assert set(tools) == TOOLS
-    shown = [tool.model_dump(by_alias=True, exclude_none=True) for tool in tools.values()]
-    listed = json.dumps(shown, separators=(",", ":"))
+    listing = [tool.model_dump(by_alias=True, exclude_none=True) for tool in tools.values()]
+    listed = json.dumps(listing, separators=(",", ":"))
     assert len(listed.encode()) <= 12_000
     assert "$ref" not in listed and "anyOf" not in listed
     for tool in tools.values():
@@ -113,15 +113,15 @@ SURROGATE_TOKEN = (
 
 async def test_connectors_search_and_fetch(url) -> None:
     async with Client(url) as client:
-        found = await good(client, "search", query=QUESTION)
-        first = found["results"][0]
+        result = await good(client, "search", query=QUESTION)
+        first = result["results"][0]
         assert set(first) == {"id", "title", "url"}
-        read = await good(client, "fetch", id=first["id"])
-        assert read["id"] == first["id"]
-        assert read["title"] == first["title"], (read["title"], first["title"])
+        document = await good(client, "fetch", id=first["id"])
+        assert document["id"] == first["id"]
+        assert document["title"] == first["title"], (document["title"], first["title"])
         assert first["url"].startswith(("https://", "docstokg://default/passages/"))
         passage = await good(client, "read_passage", uuid=first["id"].rpartition("/")[2])
-        assert passage["text"] in read["text"]
+        assert passage["text"] in document["text"]
         (stored,) = (await good(client, "list_namespaces"))["namespaces"]
         assert stored["namespace"] == "default" and stored["documents"] > 0
         problem = await bad(client, "fetch", id="")
@@ -131,12 +131,12 @@ async def test_connectors_search_and_fetch(url) -> None:
 async def test_documents_and_passages_are_resources(url) -> None:
     async with Client(url) as client:
         page = await client.list_resources()
-        seen = {one.name: one for one in page.resources}
+        seen = {resource.name: resource for resource in page.resources}
         while page.next_cursor is not None:
             page = await client.list_resources(cursor=page.next_cursor)
-            seen |= {one.name: one for one in page.resources}
+            seen |= {resource.name: resource for resource in page.resources}
         documents = await good(client, "list_documents", max_response_tokens=None)
-        assert {one["doc_id"] for one in documents["documents"]} <= set(seen)
+        assert {document["doc_id"] for document in documents["documents"]} <= set(seen)
         result = await client.call_tool("search_documentation", {"query": QUESTION})
         _, *links = result.content
         citations = result.structured_content["citations"]
@@ -145,11 +145,11 @@ async def test_documents_and_passages_are_resources(url) -> None:
         for link, citation in zip(links, citations, strict=False):
             (contents,) = (await client.read_resource(link.uri)).contents
             assert citation["passage"] in contents.text
-        for one in list(seen.values())[:3]:
-            (contents,) = (await client.read_resource(one.uri)).contents
+        for resource in list(seen.values())[:3]:
+            (contents,) = (await client.read_resource(resource.uri)).contents
             assert contents.text
         templates = (await client.list_resource_templates()).resource_templates
-        assert [one.name for one in templates] == ["passage", "document"]
+        assert [template.name for template in templates] == ["passage", "document"]
         for unknown in ("docstokg://default/passages/none", "docstokg://other/documents/a", "x:y"):
             with pytest.raises(MCPError):
                 await client.read_resource(unknown)
@@ -157,9 +157,14 @@ async def test_documents_and_passages_are_resources(url) -> None:
 
 async def test_numbers_in_strings_and_nulls_of_defaults_are_read(url) -> None:
     async with Client(url) as client:
-        asked = {"query": QUESTION, "top_k": "2", "namespace": None, "max_response_tokens": "900"}
+        arguments = {
+            "query": QUESTION,
+            "top_k": "2",
+            "namespace": None,
+            "max_response_tokens": "900",
+        }
         budget = {"max_chunks": "2", "timeout_s": "5.5", "max_tokens_context": None}
-        body = await good(client, "search_documentation", **asked, budget=budget)
+        body = await good(client, "search_documentation", **arguments, budget=budget)
         assert len(body["citations"]) == 2
         problem = await bad(client, "search_documentation", query=None, top_k="two")
     assert sorted(error["path"] for error in problem["errors"]) == ["$.query", "$.top_k"]
@@ -277,11 +282,11 @@ async def test_an_answer_comes_by_default_compact_and_in_structure(url) -> None:
 
 
 async def test_results_have_two_thousand_tokens_unless_more_is_asked_for(url) -> None:
-    asked = {"query": QUESTION, "verbosity": "graph", "numbers": True}
+    arguments = {"query": QUESTION, "verbosity": "graph", "numbers": True}
     async with Client(url) as client:
-        page = await client.call_tool("search_documentation", asked)
+        page = await client.call_tool("search_documentation", arguments)
         whole = await client.call_tool(
-            "search_documentation", {**asked, "max_response_tokens": None}
+            "search_documentation", {**arguments, "max_response_tokens": None}
         )
     assert tokens(text_of(whole)) > 2000 >= tokens(text_of(page))
     complete, shorter = json.loads(text_of(whole)), json.loads(text_of(page))
@@ -295,25 +300,25 @@ async def test_documents_are_listed_and_a_citation_is_read_in_its_context(url) -
         tools = await tools_of(client)
         listed = await good(client, "list_documents")
         spaces = await good(client, "list_namespaces")
-        found = await good(client, "search_documentation", query=QUESTION)
-        first = found["citations"][0]
-        read = await good(client, "read_passage", uuid=first["uuid"])
-        gone = await bad(client, "read_passage", uuid="no-such-passage")
+        result = await good(client, "search_documentation", query=QUESTION)
+        first = result["citations"][0]
+        passage = await good(client, "read_passage", uuid=first["uuid"])
+        missing = await bad(client, "read_passage", uuid="no-such-passage")
     Draft202012Validator(tools["list_documents"].output_schema).validate(listed)
     Draft202012Validator(tools["list_namespaces"].output_schema).validate(spaces)
     (space,) = spaces["namespaces"]
     assert (space["namespace"], space["unfinished"], space["jobs"]) == ("default", False, 0)
-    Draft202012Validator(tools["read_passage"].output_schema).validate(read)
+    Draft202012Validator(tools["read_passage"].output_schema).validate(passage)
     assert "d-seizure" in {document["doc_id"] for document in listed["documents"]}
-    assert first["passage"] in read["text"]
-    assert (read["doc_id"], gone["status"]) == (first["doc_id"], 404)
+    assert first["passage"] in passage["text"]
+    assert (passage["doc_id"], missing["status"]) == (first["doc_id"], 404)
 
 
 async def test_a_walk_and_its_flag(url, server_for) -> None:
-    asked = {"seed_ids": ["MONDO:0100135"], "query": "febrile seizures"}
+    arguments = {"seed_ids": ["MONDO:0100135"], "query": "febrile seizures"}
     async with Client(url) as client:
-        whole = await good(client, "traverse_relationships", **asked, max_response_tokens=None)
-        first = await good(client, "traverse_relationships", **asked, max_response_tokens=150)
+        whole = await good(client, "traverse_relationships", **arguments, max_response_tokens=None)
+        first = await good(client, "traverse_relationships", **arguments, max_response_tokens=150)
         by_weight = await good(client, "traverse_relationships", seed_ids=["MONDO:0100135"])
         problem = await bad(client, "traverse_relationships", seed_ids=[], query="abc")
     assert first["nodes"] == whole["nodes"][: len(first["nodes"])] != []
@@ -390,7 +395,7 @@ async def test_a_key_is_needed_where_keys_are(server_for, tmp_path) -> None:
         assert (await http.post(url, json={})).status_code == 401
 
 
-async def test_what_is_no_message_of_the_protocol(url) -> None:
+async def test_invalid_protocol_messages_are_refused(url) -> None:
     async with httpx2.AsyncClient() as http:
 
         async def post(content: bytes, status: int, **headers) -> dict:
@@ -416,8 +421,8 @@ async def test_what_is_no_message_of_the_protocol(url) -> None:
         }
         later = {"_meta": {"io.modelcontextprotocol/protocolVersion": "2099-01-01"}}
         later["_meta"]["io.modelcontextprotocol/clientCapabilities"] = {}
-        said = {"mcp-method": "ping", "mcp-protocol-version": "2099-01-01"}
-        refused = await post(json.dumps({**ping, "params": later}).encode(), 400, **said)
+        headers = {"mcp-method": "ping", "mcp-protocol-version": "2099-01-01"}
+        refused = await post(json.dumps({**ping, "params": later}).encode(), 400, **headers)
         assert refused["error"]["code"] == -32022
         assert "2026-07-28" in refused["error"]["data"]["supported"]
         note = {"jsonrpc": "2.0", "method": "notifications/initialized"}
@@ -452,8 +457,8 @@ async def test_the_same_over_a_pipe(small_store, cache_dir, tmp_path, mode) -> N
     )
     async with Client(server, mode=mode) as client:
         assert set(await tools_of(client)) == TOOLS
-        asked = {"query": QUESTION, "numbers": True}
-        whole = await good(client, "search_documentation", **{**asked, **WHOLE})
+        arguments = {"query": QUESTION, "numbers": True}
+        whole = await good(client, "search_documentation", **{**arguments, **WHOLE})
         short = {"query": QUESTION, "max_response_tokens": 300}
         first = await good(client, "search_documentation", **short)
         assert "seizure" in {citation["chunk_id"] for citation in whole["citations"]}

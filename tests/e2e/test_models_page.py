@@ -41,7 +41,7 @@ def test_every_recipe_is_followed_here() -> None:
 def test_a_recipe_works_as_it_is_pasted(
     recipe: str, server: Providers, small_store: Path, cache_dir: Path, tmp_path: Path
 ) -> None:
-    """What a reader has to fill in is filled in: keys, and the address of this server."""
+    """The placeholders are filled in: keys, and the address of this server."""
     commands = RECIPES[recipe].replace("sk-ant-...", ANTHROPIC_KEY).replace("sk-...", OPENAI_KEY)
     commands = commands.replace("http://127.0.0.1:11434/v1", server.at("gateway"))
     store = f"sqlite:///{small_store}"
@@ -56,7 +56,8 @@ def test_a_recipe_works_as_it_is_pasted(
             "DOCSTOKG_CACHE_DIR": str(cache_dir),
             "DOCSTOKG_LLM_API_KEY": GATEWAY_KEY if "gateway" in recipe else "",
             "DOCSTOKG_PROVIDER_URLS": ",".join(
-                f"{one}={server.at(one)}" for one in ("openai", "anthropic", "bedrock")
+                f"{provider}={server.at(provider)}"
+                for provider in ("openai", "anthropic", "bedrock")
             ),
             "AWS_ACCESS_KEY_ID": KEY,
             "AWS_SECRET_ACCESS_KEY": SECRET,
@@ -66,6 +67,6 @@ def test_a_recipe_works_as_it_is_pasted(
     done = ran("bash", "-eu", "-o", "pipefail", "-c", commands, env=environment, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert server.problems == []
-    assert [(who, model) for who, model, _ in server.asked] == ASKED[recipe]
+    assert [(provider, model) for provider, model, _ in server.asked] == ASKED[recipe]
     assert "[1]" in done.stdout and "electrical events" in done.stdout
     assert "unavailable" not in done.stdout

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from docstokg.domain.identity import chunk_uuid
-from tests.builders import body_of, keyed, settings_at, tool_call, written
+from tests.builders import answer_request, body_of, keyed, settings_at, tool_call
 from tests.conftest import load_folder, opened, write_corpus
 from tests.embedded_store import PLAIN
 
@@ -47,7 +47,7 @@ class Probe(NamedTuple):
 
 
 def texts(namespace: str, word: str) -> list[dict[str, Any]]:
-    made = [
+    rows = [
         {
             "id": f"{namespace}-{number}",
             "doc_id": f"{namespace}-doc-{number}",
@@ -58,9 +58,9 @@ def texts(namespace: str, word: str) -> list[dict[str, Any]]:
         for number in range(3)
     ]
     if namespace == "acme-7":
-        secret = {**made[0], "id": "s", "doc_id": "acme-7-staff", "acl": ["staff"]}
-        made.append({**secret, "text": f"The vault report for staff says {HIDDEN} vault code."})
-    return made
+        secret = {**rows[0], "id": "s", "doc_id": "acme-7-staff", "acl": ["staff"]}
+        rows.append({**secret, "text": f"The vault report for staff says {HIDDEN} vault code."})
+    return rows
 
 
 @pytest.fixture(scope="module")
@@ -75,9 +75,9 @@ def store(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> Path:
 @pytest.fixture(scope="module")
 def client(store: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     home = tmp_path_factory.mktemp("keys")
-    more = {"cache_dir": home, "graph_budget_per_minute": 10_000, **keyed(home, KEYS)}
-    with opened(settings_at(store, **PLAIN, **more)) as made:
-        yield made
+    settings = {"cache_dir": home, "graph_budget_per_minute": 10_000, **keyed(home, KEYS)}
+    with opened(settings_at(store, **PLAIN, **settings)) as session:
+        yield session
 
 
 def send(client: Any, key: str, probe: Probe, null: bool = False) -> Any:
@@ -98,7 +98,7 @@ def tool(name: str, **arguments: Any) -> Probe:
 
 
 def probes(question: str) -> list[Probe]:
-    answered = written(question, 100)
+    answered = answer_request(question, 100)
     message = {"role": "user", "content": question}
     seeds = [f"ent:{0:016x}", "doc:acme-7-doc-0", "doc:birch-3-doc-1"]
     return [
@@ -122,7 +122,7 @@ def probes(question: str) -> list[Probe]:
 
 
 def foreign(key: str) -> list[str]:
-    """What the replies to a caller never contain."""
+    """Return the texts that replies to a caller never contain."""
     granted = KEYS[key]["namespaces"]
     words = [
         secret
@@ -142,9 +142,13 @@ def test_a_thousand_requests_without_a_namespace_leak_nothing(client: Any) -> No
                 for null in (False, True)[: 1 + (probe.takes_null and probe.body is not None)]:
                     reply = send(client, key, probe, null)
                     assert reply.status_code in (200, 400, 403, 404), (key, probe, reply.text)
-                    told = json.dumps(probe.body).casefold()
-                    said = reply.text.casefold()
-                    leaked = [one for one in foreign(key) if one in said and one not in told]
+                    request_text = json.dumps(probe.body).casefold()
+                    received = reply.text.casefold()
+                    leaked = [
+                        word
+                        for word in foreign(key)
+                        if word in received and word not in request_text
+                    ]
                     assert not leaked, (key, probe, leaked, reply.text)
                     sent += 1
     assert sent >= 1000
@@ -162,11 +166,11 @@ def test_every_surface_takes_the_only_namespace_with_documents(
         if probe.path in answering or name in tools:
             reply = send(client, key, probe)
             assert (reply.status_code, word in reply.text) == (200, True), (probe, reply.text)
-    found = body_of(send(client, key, Probe("/v1/search", {"query": question})))
-    assert found["metadata"]["namespace"] == namespace
-    uuid = found["citations"][0]["uuid"]
-    read = body_of(send(client, key, tool("read_passage", uuid=uuid)))
-    assert not read["result"].get("isError"), read
+    result = body_of(send(client, key, Probe("/v1/search", {"query": question})))
+    assert result["metadata"]["namespace"] == namespace
+    uuid = result["citations"][0]["uuid"]
+    passage = body_of(send(client, key, tool("read_passage", uuid=uuid)))
+    assert not passage["result"].get("isError"), passage
     document = f"{namespace}-doc-1"
     assert document in send(client, key, tool("list_documents")).text
     assert document in send(client, key, Probe("/v1/documents", None)).text
@@ -174,11 +178,11 @@ def test_every_surface_takes_the_only_namespace_with_documents(
     assert body_of(send(client, key, Probe("/v1/traverse", walk)))["nodes"]
     explained = {"query": question, "expect": {"doc_id": document}}
     assert body_of(send(client, key, Probe("/v1/explain", explained)))["doc_id"] == document
-    own = {chunk_uuid(namespace, one["id"]) for one in texts(namespace, word)}
+    uuids = {chunk_uuid(namespace, row["id"]) for row in texts(namespace, word)}
     cited = {"text": "The keeper keeps it [1].", "citations": [{"rank": 1, "uuid": uuid}]}
     for draft in ({"text": "The keeper keeps the vault code."}, cited):
         sources = body_of(send(client, key, Probe("/v1/check", draft)))["diagnostics"]["sources"]
-        assert sources and {one["uuid"] for one in sources} <= own
+        assert sources and {source["uuid"] for source in sources} <= uuids
 
 
 def test_several_namespaces_are_listed_to_who_may_read_them(client: Any) -> None:
@@ -201,28 +205,28 @@ def test_check_and_traverse_read_several_namespaces(client: Any) -> None:
     walk = {"seed_ids": [f"doc:{name}-doc-1" for name in names]}
     for path, body in (("/v1/check", draft), ("/v1/traverse", walk)):
         reply = body_of(send(client, "two", Probe(path, {**body, "namespaces": names})))
-        found = {row["id"] for row in reply.get("nodes", ())}
-        found |= {row["uuid"] for row in reply.get("diagnostics", {}).get("sources", ())}
+        ids = {row["id"] for row in reply.get("nodes", ())}
+        ids |= {row["uuid"] for row in reply.get("diagnostics", {}).get("sources", ())}
         for name in names:
             stored = {chunk_uuid(name, row["id"]) for row in texts(name, TENANTS[name])}
-            assert found & stored, (path, name, reply)
+            assert ids & stored, (path, name, reply)
         refused = send(client, "acme", Probe(path, {**body, "namespaces": names}))
         assert (refused.status_code, "cedar-5" in refused.text) == (403, True)
 
 
-def test_without_documents_the_answer_says_so_and_without_rights_it_is_refused(client: Any) -> None:
-    asked = Probe("/v1/search", {"query": "Who keeps the vault code?"})
-    found = body_of(send(client, "only-empty", asked))
-    assert found["metadata"]["namespace"] == "empty-1"
-    assert "Namespace 'empty-1' is empty." in found["warnings"]
-    assert send(client, "nothing", asked).status_code == 403
+def test_empty_and_forbidden_namespaces_have_different_replies(client: Any) -> None:
+    probe = Probe("/v1/search", {"query": "Who keeps the vault code?"})
+    body = body_of(send(client, "only-empty", probe))
+    assert body["metadata"]["namespace"] == "empty-1"
+    assert "Namespace 'empty-1' is empty." in body["warnings"]
+    assert send(client, "nothing", probe).status_code == 403
 
 
 def test_sources_of_the_request_need_no_namespace(client: Any) -> None:
     sources = [{"text": "The sky is blue."}]
     for key in KEYS:
-        given = Probe("/v1/check", {"text": "The sky is blue.", "sources": sources})
-        assert body_of(send(client, key, given))["grounding"]["grounded"] is True
+        probe = Probe("/v1/check", {"text": "The sky is blue.", "sources": sources})
+        assert body_of(send(client, key, probe))["grounding"]["grounded"] is True
 
 
 def test_invented_namespaces_take_no_place_in_the_metrics(client: Any) -> None:

@@ -17,7 +17,7 @@ def client() -> TestClient:
 
 
 class Named(HTMLParser):
-    """What a page loads, its ids, and whether anything in it would run or style inline."""
+    """The files that a page loads, its ids, and its inline scripts and styles."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -26,14 +26,14 @@ class Named(HTMLParser):
         self.inline: list[str] = []
 
     def handle_starttag(self, tag, attrs) -> None:
-        given = dict(attrs)
-        if tag == "script" and "src" not in given:
+        attributes = dict(attrs)
+        if tag == "script" and "src" not in attributes:
             self.inline.append(tag)
-        self.inline += [name for name in given if name == "style" or name.startswith("on")]
+        self.inline += [name for name in attributes if name == "style" or name.startswith("on")]
         if tag in ("script", "link"):
-            self.files.append(given.get("src") or given.get("href"))
-        if "id" in given:
-            self.ids.append(given["id"])
+            self.files.append(attributes.get("src") or attributes.get("href"))
+        if "id" in attributes:
+            self.ids.append(attributes["id"])
 
 
 @pytest.mark.parametrize("path", ["/", "/docs"])
@@ -47,10 +47,10 @@ def test_a_page_and_all_it_loads_is_served_and_guarded(client: TestClient, path:
     assert named.files
     for file in named.files:
         assert not re.match(r"(?:https?:)?//", file)
-        found = client.get(f"/{file}")
-        assert found.status_code == 200, file
-        assert found.headers["x-content-type-options"] == "nosniff"
-        policy = found.headers["content-security-policy"]
+        resource = client.get(f"/{file}")
+        assert resource.status_code == 200, file
+        assert resource.headers["x-content-type-options"] == "nosniff"
+        policy = resource.headers["content-security-policy"]
         assert policy == POLICY or path == "/docs"
 
 

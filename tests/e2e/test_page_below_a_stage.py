@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.browser import ask, launched
+from tests.e2e.browser import launched, submit_question
 from tests.e2e.stage import behind_keys, gateway
 
 pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("browser")]
@@ -16,8 +16,10 @@ pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("browser")]
 def stage(server_for: Any, tmp_path: Path) -> Iterator[tuple[str, list[dict[str, str]]]]:
     """The page below a stage; who sends any token and any key is let in."""
     behind = behind_keys(server_for, tmp_path)
-    with gateway(behind, admits=lambda sent: {"authorization", "x-api-key"} <= sent.keys()) as made:
-        yield made
+    with gateway(
+        behind, admits=lambda sent: {"authorization", "x-api-key"} <= sent.keys()
+    ) as opened:
+        yield opened
 
 
 def test_a_browser_asks_with_token_and_key_below_the_stage(stage: Any) -> None:
@@ -26,18 +28,20 @@ def test_a_browser_asks_with_token_and_key_below_the_stage(stage: Any) -> None:
         page = browser.new_page()
         page.goto(address)
         assert page.url == f"{address}/"
-        ask(page, "What are seizures?")
+        submit_question(page, "What are seizures?")
         assert "key" in page.locator("#problem").inner_text().lower()
         page.get_by_label("Token", exact=True).fill("header.claims.signature")
         page.get_by_label("API key", exact=True).fill("metered")
-        ask(page, "What are seizures?")
+        submit_question(page, "What are seizures?")
         assert "[1]" in page.locator("#answer").inner_text()
-        asked = next(one for one in reversed(heard) if one["path"].endswith("/v1/answer/stream"))
-        assert asked["authorization"] == "Bearer header.claims.signature"
-        assert asked["x-api-key"] == "metered"
-        shown = page.locator("#curl").inner_text()
-        assert f"{address}/v1/answer" in shown and "signature" not in shown
-        assert "Bearer $DOCSTOKG_TOKEN" in shown and "$DOCSTOKG_KEY" in shown
+        request = next(
+            request for request in reversed(heard) if request["path"].endswith("/v1/answer/stream")
+        )
+        assert request["authorization"] == "Bearer header.claims.signature"
+        assert request["x-api-key"] == "metered"
+        command = page.locator("#curl").inner_text()
+        assert f"{address}/v1/answer" in command and "signature" not in command
+        assert "Bearer $DOCSTOKG_TOKEN" in command and "$DOCSTOKG_KEY" in command
 
 
 def test_the_reference_tries_requests_below_the_stage(stage: Any) -> None:

@@ -13,11 +13,13 @@ LANGCHAIN = ROOT / "integrations" / "langchain"
 pytestmark = [pytest.mark.timeout(300), pytest.mark.slow]
 
 
-def run(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run the Python of requirements/clients.txt."""
-    found = ran(ROOT / "scripts" / "find-tool", "clients", "python", check=True)
-    own = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    return ran(found.stdout.strip(), *arguments, cwd=LANGCHAIN, env=own | more)
+    python = ran(ROOT / "scripts" / "find-tool", "clients", "python", check=True)
+    inherited = {
+        name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")
+    }
+    return ran(python.stdout.strip(), *arguments, cwd=LANGCHAIN, env=inherited | environment)
 
 
 def test_clients_of_openai_and_mcp_get_answers(server_for) -> None:

@@ -21,20 +21,26 @@ LAST = (
 )  # fmt: skip
 
 
-def test_a_response_says_what_a_chat_says(client, url) -> None:
+def test_a_response_equals_the_chat_completion(client, url) -> None:
     message = {"role": "user", "content": QUESTION}
     chat = client.chat.completions.create(model="extractive", messages=[message])
-    made = client.responses.create(**ASKED)
-    assert made.output_text == chat.choices[0].message.content
-    ((part,),) = ([*item.content] for item in made.output)
-    wanted = [one.url_citation.model_dump() for one in chat.choices[0].message.annotations]
-    assert [one.model_dump(exclude={"type"}) for one in part.annotations] == wanted
+    response = client.responses.create(**ASKED)
+    assert response.output_text == chat.choices[0].message.content
+    ((part,),) = ([*item.content] for item in response.output)
+    wanted = [
+        annotation.url_citation.model_dump() for annotation in chat.choices[0].message.annotations
+    ]
+    assert [annotation.model_dump(exclude={"type"}) for annotation in part.annotations] == wanted
     assert wanted
     for cited in part.annotations:
         assert part.text[cited.start_index : cited.end_index] == f"[{cited.rank}]"
-    assert (made.status, made.incomplete_details, made.error) == ("completed", None, None)
-    assert made.usage.total_tokens == chat.usage.total_tokens > 0
-    assert made.docstokg["grounding"] == chat.docstokg["grounding"]
+    assert (response.status, response.incomplete_details, response.error) == (
+        "completed",
+        None,
+        None,
+    )
+    assert response.usage.total_tokens == chat.usage.total_tokens > 0
+    assert response.docstokg["grounding"] == chat.docstokg["grounding"]
     raw = httpx.post(f"{url}/v1/responses", json=ASKED)
     ModelResponse.model_validate_json(raw.content)
 
@@ -61,22 +67,24 @@ def test_a_conversation_of_items(client) -> None:
     assert "Images, audio and files in messages are not read." in seen.docstokg["warnings"]
 
 
-@pytest.mark.parametrize("more", [{}, {"text": {"format": {"type": "json_object"}}}])
-def test_a_stream_ends_in_the_whole_response(client, more) -> None:
-    whole = client.responses.create(**ASKED, **more)
-    events = list(client.responses.create(**ASKED, **more, stream=True))
+@pytest.mark.parametrize("fields", [{}, {"text": {"format": {"type": "json_object"}}}])
+def test_a_stream_ends_in_the_whole_response(client, fields) -> None:
+    whole = client.responses.create(**ASKED, **fields)
+    events = list(client.responses.create(**ASKED, **fields, stream=True))
     kinds = [event.type for event in events]
     assert tuple(kinds[:4]) == FIRST
     assert tuple(kinds[-4:]) == LAST
     assert [event.sequence_number for event in events] == list(range(len(events)))
-    told = "".join(e.delta for e in events if e.type == "response.output_text.delta")
-    assert told == whole.output_text == events[-4].text
+    text = "".join(e.delta for e in events if e.type == "response.output_text.delta")
+    assert text == whole.output_text == events[-4].text
     added = [e.annotation for e in events if e.type == "response.output_text.annotation.added"]
-    assert added == [one.model_dump() for one in whole.output[0].content[0].annotations]
-    assert bool(added) == (not more)
+    assert added == [
+        annotation.model_dump() for annotation in whole.output[0].content[0].annotations
+    ]
+    assert bool(added) == (not fields)
     assert events[-1].response.output[0].content == whole.output[0].content
     assert events[-1].response.id == events[0].response.id
-    with client.responses.stream(**ASKED, **more) as live:
+    with client.responses.stream(**ASKED, **fields) as live:
         assert live.get_final_response().output_text == whole.output_text
 
 
@@ -85,26 +93,26 @@ def test_a_response_in_json(client) -> None:
     properties = {"answer": {"type": "string"}, "confidence": {"type": "number"}}
     schema = {"type": "object", "required": ["answer"], "properties": properties}
     form = {"type": "json_schema", "name": "answer", "schema": schema}
-    made = client.responses.create(**ASKED, text={"format": form})
-    told = json.loads(made.output_text)
-    assert told == {"answer": plain.output_text, "confidence": plain.docstokg["confidence"]}
+    response = client.responses.create(**ASKED, text={"format": form})
+    content = json.loads(response.output_text)
+    assert content == {"answer": plain.output_text, "confidence": plain.docstokg["confidence"]}
 
 
 TOOL = {"type": "function", "name": "look_up", "parameters": {}}
 
 
 @pytest.mark.parametrize(
-    "more",
+    "fields",
     [
         {"tools": [TOOL], "tool_choice": "auto"},
         {"store": True, "truncation": "auto", "reasoning": {"effort": "low"}, "include": []},
         {"previous_response_id": None, "background": False, "metadata": {"a": "b"}},
     ],
 )
-def test_what_need_not_be_done_is_ignored(client, more) -> None:
-    made = client.responses.create(**ASKED, **more)
-    assert made.output_text == client.responses.create(**ASKED).output_text
-    assert made.store is False
+def test_what_need_not_be_done_is_ignored(client, fields) -> None:
+    response = client.responses.create(**ASKED, **fields)
+    assert response.output_text == client.responses.create(**ASKED).output_text
+    assert response.store is False
 
 
 @pytest.mark.parametrize(
@@ -135,8 +143,8 @@ def test_a_refusal_names_their_field(url, change, param, code, stream) -> None:
 
 
 def test_a_failure_is_their_server_error(server_for, tmp_path) -> None:
-    gone = f"sqlite:///{tmp_path}/gone.sqlite"
-    url = server_for(index_url=gone, graph_url=gone)
+    missing_store = f"sqlite:///{tmp_path}/gone.sqlite"
+    url = server_for(index_url=missing_store, graph_url=missing_store)
     for stream in (False, True):
         failed = httpx.post(f"{url}/v1/responses", json={**ASKED, "stream": stream})
         assert failed.status_code == 503
@@ -152,8 +160,8 @@ def test_a_model_is_shown_by_its_name(client, server_for) -> None:
         assert (missing.value.code, missing.value.param) == ("model_not_found", "model")
     url = server_for(llm_base_url="http://127.0.0.1:9", llm_api_key="k", models=("house/small",))
     for name in ("house/small", "house%2Fsmall"):
-        shown = httpx.get(f"{url}/v1/models/{name}")
-        assert ListedModel.model_validate_json(shown.content).id == "house/small"
+        reply = httpx.get(f"{url}/v1/models/{name}")
+        assert ListedModel.model_validate_json(reply.content).id == "house/small"
 
 
 @pytest.mark.parametrize("path", ["embeddings", "completions", "files", "x/y", "responses/resp_1"])
@@ -170,5 +178,5 @@ def test_a_wrong_method_answers_in_the_form_of_its_route(url) -> None:
         wrong = httpx.delete(f"{url}/v1/{path}")
         assert (wrong.status_code, wrong.json()["error"]["code"]) == (405, "method_not_allowed")
     for path in ("/v1/answer", "/v1/documents", "/nowhere"):
-        own = httpx.put(f"{url}{path}")
-        assert own.headers["content-type"] == "application/problem+json"
+        reply = httpx.put(f"{url}{path}")
+        assert reply.headers["content-type"] == "application/problem+json"

@@ -30,13 +30,13 @@ CODE = "import sys; from docstokg_local.cli.commands import main; main()"
 class Serving:
     """One server process on a free port."""
 
-    def __init__(self, store: Path, cache: Path, *options: str, files: int = 0, **more: str):
+    def __init__(self, store: Path, cache: Path, *options: str, files: int = 0, **overrides: str):
         environment = {
             **os.environ,
             "DOCSTOKG_INDEX_URL": f"sqlite:///{store}",
             "DOCSTOKG_GRAPH_URL": f"sqlite:///{store}",
             "DOCSTOKG_CACHE_DIR": str(cache),
-            **more,
+            **overrides,
         }
 
         limit = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (%d, %d)); "
@@ -51,8 +51,8 @@ class Serving:
         self.said = []
         for line in self.process.stderr:
             self.said.append(line)
-            if found := re.search(r"listening on http://([\d.]+):(\d+)", line):
-                self.host, self.port = found[1], int(found[2])
+            if match := re.search(r"listening on http://([\d.]+):(\d+)", line):
+                self.host, self.port = match[1], int(match[2])
                 break
         else:  # it ended without listening
             self.process.stderr.close()
@@ -80,8 +80,8 @@ FILES = 600  # a third of them may be connections
 @pytest.fixture(scope="module")
 def server(small_store, cache_dir, tmp_path_factory):
     keys = keyed(tmp_path_factory.mktemp("keys"), {"flood": {}, "second": {}})
-    more = {f"DOCSTOKG_{name.upper()}": value for name, value in keys.items()}
-    serving = Serving(small_store, cache_dir, "--workers", "1", files=FILES, **more)
+    variables = {f"DOCSTOKG_{name.upper()}": value for name, value in keys.items()}
+    serving = Serving(small_store, cache_dir, "--workers", "1", files=FILES, **variables)
     yield serving
     serving.stop()
 
@@ -90,12 +90,12 @@ def headers(name: str) -> dict[str, str]:
     return {"X-Api-Key": name}
 
 
-def search_of(key: str, length: int, body: bytes, more: str = "") -> bytes:
-    """Write a request as it is sent; `length`: what it says of its body."""
+def search_of(key: str, length: int, body: bytes, extra_headers: str = "") -> bytes:
+    """Return the bytes of a request; `length`: its Content-Length."""
     head = (
         f"POST /v1/search HTTP/1.1\r\nHost: x\r\nX-Api-Key: {key}\r\nContent-Length: {length}\r\n"
     )
-    return f"{head}Content-Type: application/json\r\n{more}\r\n".encode() + body
+    return f"{head}Content-Type: application/json\r\n{extra_headers}\r\n".encode() + body
 
 
 def whole(connection: socket.socket) -> bytes:
@@ -106,39 +106,39 @@ def whole(connection: socket.socket) -> bytes:
     return answer
 
 
-def burst(server: Serving, many: int) -> list[tuple[int, str | None, dict]]:
+def burst(server: Serving, count: int) -> list[tuple[int, str | None, dict]]:
     """Send so many searches before the first answer is read: status, Retry-After and body each."""
     heads = {**headers("flood"), "Content-Type": "application/json"}
     with contextlib.ExitStack() as stack:
-        opened = [http.client.HTTPConnection(server.host, server.port, 60) for _ in range(many)]
-        for one in opened:
-            stack.callback(one.close)
-            one.request("GET", "/v1/health")
-        for one in opened:
-            assert one.getresponse().read()
-        for one in opened:
-            one.request("POST", "/v1/search", json.dumps(HEAVY), heads)
+        opened = [http.client.HTTPConnection(server.host, server.port, 60) for _ in range(count)]
+        for connection in opened:
+            stack.callback(connection.close)
+            connection.request("GET", "/v1/health")
+        for connection in opened:
+            assert connection.getresponse().read()
+        for connection in opened:
+            connection.request("POST", "/v1/search", json.dumps(HEAVY), heads)
         answers = []
-        for one in opened:
-            got = one.getresponse()
+        for connection in opened:
+            got = connection.getresponse()
             answers.append((got.status, got.headers["Retry-After"], json.loads(got.read())))
         return answers
 
 
-def test_a_flood_is_refused_at_once_and_leaves_another_caller_its_answers(server) -> None:
+def test_a_flood_does_not_affect_another_caller(server) -> None:
     """More at once than can be answered in time, on the fastest machine as well."""
-    many = 90  # what one burst has not closed yet and the next together are not too many
-    asked = {"url": f"{server.url}/v1/search", "headers": headers("second"), "timeout": 60}
-    assert httpx.post(json=ASK, **asked).status_code == 200
+    count = 90  # what one burst has not closed yet and the next together are not too many
+    request = {"url": f"{server.url}/v1/search", "headers": headers("second"), "timeout": 60}
+    assert httpx.post(json=ASK, **request).status_code == 200
     seconds: list[int] = []
     with ThreadPoolExecutor(1) as pool:
-        flood = pool.submit(lambda: [one for _ in range(4) for one in burst(server, many)])
+        flood = pool.submit(lambda: [answer for _ in range(4) for answer in burst(server, count)])
         while not flood.done():
-            seconds.append(httpx.post(json=ASK, **asked).status_code)
+            seconds.append(httpx.post(json=ASK, **request).status_code)
             assert httpx.get(f"{server.url}/v1/health", timeout=60).status_code == 200
             time.sleep(0.2)
         answers = flood.result()
-    assert len(answers) == 4 * many
+    assert len(answers) == 4 * count
     assert {status for status, _, _ in answers} <= {200, 503, 504}
     refused = [(retry, body) for status, retry, body in answers if status == 503]
     assert refused
@@ -153,24 +153,24 @@ def test_a_flood_is_refused_at_once_and_leaves_another_caller_its_answers(server
 
 
 def test_a_connection_too_many_is_refused_as_every_other_request_is(server) -> None:
-    asked = {"url": f"{server.url}/v1/search", "headers": headers("second"), "timeout": 60}
+    request = {"url": f"{server.url}/v1/search", "headers": headers("second"), "timeout": 60}
     with contextlib.ExitStack() as stack:
         for _ in range(FILES // 3):
             stack.enter_context(socket.create_connection((server.host, server.port), timeout=30))
-        refused = httpx.post(json=ASK, **asked)
+        refused = httpx.post(json=ASK, **request)
     assert refusal(refused) == (503, "overloaded")
     assert (refused.headers["Retry-After"], refused.headers["Connection"]) == ("1", "close")
     for _ in range(20):  # what was closed is noticed soon
-        if (again := httpx.post(json=ASK, **asked)).status_code == 200:
+        if (again := httpx.post(json=ASK, **request)).status_code == 200:
             break
         time.sleep(0.2)
     assert again.status_code == 200
 
 
 def test_a_body_that_never_comes_is_refused(server) -> None:
-    with socket.create_connection((server.host, server.port), timeout=30) as one:
-        one.sendall(search_of("second", 50, b"{"))
-        answer = whole(one)
+    with socket.create_connection((server.host, server.port), timeout=30) as connection:
+        connection.sendall(search_of("second", 50, b"{"))
+        answer = whole(connection)
     assert b"400" in answer.split(b"\r\n")[0]
     assert b"body_too_slow" in answer
 
@@ -179,16 +179,16 @@ def test_headers_in_one_packet_are_bounded(server) -> None:
     long = httpx.get(f"{server.url}/v1/health", headers={"x-padding": "a" * 17_000})
     assert refusal(long) == (431, "headers_too_large")
     assert httpx.get(f"{server.url}/v1/health", headers={"x-padding": "a" * 9_000}).is_success
-    many = httpx.get(f"{server.url}/v1/health", headers=[("a", "")] * 3_500)
-    assert refusal(many) == (431, "headers_too_large")
+    reply = httpx.get(f"{server.url}/v1/health", headers=[("a", "")] * 3_500)
+    assert refusal(reply) == (431, "headers_too_large")
 
 
 def test_two_lengths_of_a_body_are_refused_and_the_connection_ends(server) -> None:
     smuggled = b"GET /v1/health HTTP/1.1\r\nHost: x\r\n\r\n"
-    with socket.create_connection((server.host, server.port), timeout=30) as one:
+    with socket.create_connection((server.host, server.port), timeout=30) as connection:
         chunked = "Transfer-Encoding: chunked\r\n"
-        one.sendall(search_of("second", 40, b"0\r\n\r\n" + smuggled, chunked))
-        answer = whole(one)
+        connection.sendall(search_of("second", 40, b"0\r\n\r\n" + smuggled, chunked))
+        answer = whole(connection)
     assert answer.startswith(b"HTTP/1.1 400") and answer.count(b"HTTP/1.1") == 1
     assert b"invalid_request" in answer
 
@@ -199,38 +199,38 @@ def test_slow_bodies_of_one_address_leave_room_for_others(server) -> None:
             stack.enter_context(socket.create_connection((server.host, server.port), timeout=30))
             for _ in range(45)
         ]
-        for one in slow:
-            one.sendall(search_of("flood", 50, b"{"))
+        for connection in slow:
+            connection.sendall(search_of("flood", 50, b"{"))
         time.sleep(1)
         refused = 0
-        for one in slow:
-            one.setblocking(False)
+        for connection in slow:
+            connection.setblocking(False)
             with contextlib.suppress(BlockingIOError):
-                refused += b" 503 " in one.recv(4096).split(b"\r\n")[0]
+                refused += b" 503 " in connection.recv(4096).split(b"\r\n")[0]
         assert refused == len(slow) - 32
         other = httpx.HTTPTransport(local_address="127.0.0.2")
         with httpx.Client(transport=other) as client:
-            found = client.post(f"{server.url}/v1/search", json=ASK, headers=headers("second"))
-        assert found.status_code == 200
+            reply = client.post(f"{server.url}/v1/search", json=ASK, headers=headers("second"))
+        assert reply.status_code == 200
 
 
 def served(client: Any, url: str = "") -> float:
     """Count the searches that were answered."""
     text = client.get(f"{url}/metrics", timeout=20, headers=headers("second")).text
-    found = re.search(r'rag_requests_total\{.*route="search",status="200".*\} ([\d.]+)', text)
-    return float(found[1]) if found else 0.0
+    match = re.search(r'rag_requests_total\{.*route="search",status="200".*\} ([\d.]+)', text)
+    return float(match[1]) if match else 0.0
 
 
 def test_work_of_clients_who_hung_up_is_dropped(server) -> None:
     def begin() -> socket.socket:
         body = json.dumps({**ASK, "top_k": 100, "budget": {"timeout_s": 20}}).encode()
-        one = socket.create_connection((server.host, server.port), timeout=20)
-        one.sendall(search_of("flood", len(body), body))
-        return one
+        connection = socket.create_connection((server.host, server.port), timeout=20)
+        connection.sendall(search_of("flood", len(body), body))
+        return connection
 
     before = served(httpx, server.url)
-    for one in [begin() for _ in range(40)]:
-        one.close()
+    for connection in [begin() for _ in range(40)]:
+        connection.close()
     time.sleep(2)
     assert served(httpx, server.url) - before < 20
 
@@ -244,16 +244,16 @@ def test_a_taken_port_is_said_and_nothing_listens(server, small_store, cache_dir
     assert "listening" not in done.stderr.replace("cannot listen", "")
 
 
-def test_what_was_begun_is_finished(small_store, cache_dir) -> None:
+def test_begun_requests_are_finished(small_store, cache_dir) -> None:
     serving = Serving(small_store, cache_dir)
     httpx.post(f"{serving.url}/v1/search", json=ASK, timeout=30)
 
     async def run() -> list[int]:
         async with httpx.AsyncClient(base_url=serving.url, timeout=30) as client:
-            asked = [asyncio.create_task(client.post("/v1/search", json=ASK)) for _ in range(4)]
+            tasks = [asyncio.create_task(client.post("/v1/search", json=ASK)) for _ in range(4)]
             await asyncio.sleep(0.05)
             serving.process.send_signal(signal.SIGTERM)
-            return [(await one).status_code for one in asked]
+            return [(await task).status_code for task in tasks]
 
     assert asyncio.run(run()) == [200] * 4
     assert serving.stop() in (0, -signal.SIGTERM)

@@ -19,7 +19,7 @@ from playwright.sync_api import Page
 from docstokg.adapters.jwt_tokens import JwksTokens
 from docstokg_functions.authorize.authorize import authorize
 from docstokg_functions.page.page import SignIn
-from tests.e2e.browser import PATIENCE_MS, ask, launched
+from tests.e2e.browser import PATIENCE_MS, launched, submit_question
 from tests.e2e.stage import Quiet, behind_keys, gateway
 from tests.model_server import listening
 
@@ -35,7 +35,7 @@ class Issuer:
     address: str = ""
     key: Any = field(default_factory=lambda: rsa.generate_private_key(65537, 2048))
     codes: dict[str, dict[str, str]] = field(default_factory=dict)
-    asked: list[dict[str, str]] = field(default_factory=list)
+    requests: list[dict[str, str]] = field(default_factory=list)
     refuses: str = ""
     lies: dict[str, str] = field(default_factory=dict)
     lives_s: int = 600
@@ -70,31 +70,31 @@ def issuer() -> Iterator[Issuer]:
     class Provider(Quiet):
         @override
         def do_GET(self) -> None:
-            where = urlsplit(self.path)
-            if where.path == "/jwks":
+            address = urlsplit(self.path)
+            if address.path == "/jwks":
                 public = jwt.algorithms.RSAAlgorithm.to_jwk(ours.key.public_key(), as_dict=True)
                 keys = {"keys": [{**public, "kid": "1", "use": "sig", "alg": "RS256"}]}
                 self.send(200, {"Content-Type": "application/json"}, json.dumps(keys).encode())
                 return
-            if where.path not in ("/authorize", "/consent"):
+            if address.path not in ("/authorize", "/consent"):
                 self.send(404, {}, b"")
                 return
-            given = {name: values[0] for name, values in parse_qs(where.query).items()}
-            ours.asked.append(given)
-            if where.path == "/authorize":
-                there = f"/consent?{where.query}".replace('"', "")
-                form = f'<a href="{there}">Sign in as Ada</a>'.replace("&", "&amp;")
+            parameters = {name: values[0] for name, values in parse_qs(address.query).items()}
+            ours.requests.append(parameters)
+            if address.path == "/authorize":
+                consent_url = f"/consent?{address.query}".replace('"', "")
+                form = f'<a href="{consent_url}">Sign in as Ada</a>'.replace("&", "&amp;")
                 # As issuers do: this cuts every tie between the window and who opened it.
                 apart = {"Cross-Origin-Opener-Policy": "same-origin"}
                 self.send(200, {"Content-Type": "text/html", **apart}, form.encode())
                 return
-            back = {"state": given["state"]}
+            back = {"state": parameters["state"]}
             if ours.refuses:
                 back |= {"error": "access_denied", "error_description": ours.refuses}
             else:
-                back["code"] = f"code-{len(ours.asked)}"
-                ours.codes[back["code"]] = given
-            self.send(302, {"Location": f"{given['redirect_uri']}?{urlencode(back)}"}, b"")
+                back["code"] = f"code-{len(ours.requests)}"
+                ours.codes[back["code"]] = parameters
+            self.send(302, {"Location": f"{parameters['redirect_uri']}?{urlencode(back)}"}, b"")
 
         @override
         def do_POST(self) -> None:
@@ -114,8 +114,8 @@ def page(server_for: Any, tmp_path: Path, issuer: Issuer) -> Iterator[Page]:
     tokens = JwksTokens(issuer.address, "docstokg", f"{issuer.address}/jwks")
 
     def admits(headers: dict[str, str]) -> bool:
-        said = authorize({"headers": headers, "methodArn": METHOD}, tokens.caller)
-        return bool(said["policyDocument"]["Statement"][0]["Effect"] == "Allow")
+        policy = authorize({"headers": headers, "methodArn": METHOD}, tokens.caller)
+        return bool(policy["policyDocument"]["Statement"][0]["Effect"] == "Allow")
 
     at = issuer.address
     client = SignIn(CLIENT, f"{at}/authorize?audience=docstokg", f"{at}/token", "openid email")
@@ -139,23 +139,23 @@ def signed_in(page: Page) -> None:
 
 
 def test_who_signs_in_gets_an_answer_and_nothing_is_kept(page: Page, issuer: Issuer) -> None:
-    ask(page, "What are seizures?")
+    submit_question(page, "What are seizures?")
     assert "key" in page.locator("#problem").inner_text().lower()
     assert page.evaluate("document.activeElement.id") == "sign-in"
     sign_in(page)
     signed_in(page)
-    ask(page, "What are seizures?")
+    submit_question(page, "What are seizures?")
     assert "[1]" in page.locator("#answer").inner_text()
-    (begun, consent) = issuer.asked
+    (begun, consent) = issuer.requests
     assert begun["code_challenge_method"] == "S256" and begun["audience"] == "docstokg"
     assert len({begun["state"], begun["nonce"], begun["code_challenge"]}) == 3
     assert consent["redirect_uri"].endswith("/live/signed-in")
     assert page.url.endswith("/live/")
-    kept = "JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])"
-    assert page.evaluate(kept) == '[{},{},""]'
+    stored = "JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])"
+    assert page.evaluate(stored) == '[{},{},""]'
     assert "Bearer $DOCSTOKG_TOKEN" in page.locator("#curl").inner_text()
     page.get_by_role("button", name="Sign out").click()
-    ask(page, "What are seizures?")
+    submit_question(page, "What are seizures?")
     assert page.locator("#problem").is_visible()
 
 
@@ -163,12 +163,12 @@ def test_an_expired_sign_in_is_said_and_can_be_renewed(page: Page, issuer: Issue
     issuer.lives_s = -60
     sign_in(page)
     signed_in(page)
-    ask(page, "What are seizures?")
+    submit_question(page, "What are seizures?")
     assert page.locator("#who").inner_text() == "Your sign-in is no longer valid."
     issuer.lives_s = 600
     sign_in(page)
     signed_in(page)
-    ask(page, "What are seizures?")
+    submit_question(page, "What are seizures?")
     assert "[1]" in page.locator("#answer").inner_text()
 
 
@@ -179,7 +179,7 @@ def test_an_answer_to_another_sign_in_is_refused(
     issuer.lies = lie
     sign_in(page)
     page.locator("#problem", has_text="another sign-in").wait_for(timeout=PATIENCE_MS)
-    ask(page, "What are seizures?")
+    submit_question(page, "What are seizures?")
     assert not page.locator("#answer").is_visible()
 
 

@@ -1,4 +1,4 @@
-"""What was stored for one caller, store and load is never given to another."""
+"""A stored answer is returned only for the same caller, store and load."""
 
 import json
 
@@ -49,7 +49,7 @@ def place(tmp_path, client_for):
     return load, client
 
 
-def asked(client, key: str, path: str = "/v1/search", body: dict = QUESTION) -> dict:
+def reply_to(client, key: str, path: str = "/v1/search", body: dict = QUESTION) -> dict:
     return body_of(client.post(path, json=body, headers={"X-Api-Key": key}))
 
 
@@ -60,12 +60,12 @@ def hit(body: dict) -> bool:
 def test_other_groups_under_the_same_name_and_key(place) -> None:
     load, client = place
     load("crimson", ["red"])
-    here = client(load("azure", ["blue"]))
-    assert "crimson" in json.dumps(asked(here, "red"))
-    again = asked(here, "red")
+    reader = client(load("azure", ["blue"]))
+    assert "crimson" in json.dumps(reply_to(reader, "red"))
+    again = reply_to(reader, "red")
     assert hit(again) and "crimson" in json.dumps(again)
     for key, seen in (("blue", {"azure"}), ("none", set()), ("both", {"crimson", "azure"})):
-        body = asked(here, key)
+        body = reply_to(reader, key)
         assert not hit(body)
         text = json.dumps(body["citations"])
         assert {word for word in ("crimson", "azure") if word in text} == seen, key
@@ -78,24 +78,24 @@ def test_a_tightened_acl_a_removal_and_another_store(place) -> None:
 
     load, client = place
     path = load("crimson", [])
-    here = client(path)
-    assert "crimson" in json.dumps(asked(here, "blue"))
-    assert hit(asked(here, "blue"))
+    reader = client(path)
+    assert "crimson" in json.dumps(reply_to(reader, "blue"))
+    assert hit(reply_to(reader, "blue"))
     load("crimson", ["red"])
-    assert asked(here, "blue")["citations"] == []
-    assert "crimson" in json.dumps(asked(here, "red"))
+    assert reply_to(reader, "blue")["citations"] == []
+    assert "crimson" in json.dumps(reply_to(reader, "red"))
     elsewhere = client(load("azure", [], store="other"))
-    body = asked(elsewhere, "red")
+    body = reply_to(elsewhere, "red")
     assert not hit(body)
     assert "crimson" not in json.dumps(body)
-    assert hit(asked(here, "red"))
+    assert hit(reply_to(reader, "red"))
     wiring = Wiring(settings_at(path))
     assert delete_namespace(stores_of(wiring, False), "default") == 6
     wiring.close()
-    assert asked(here, "red")["citations"] == []
+    assert reply_to(reader, "red")["citations"] == []
 
 
 def called(client, key: str, **arguments) -> dict:
     message = tool_call("search_documentation", **arguments)
-    told = body_of(client.post("/mcp", json=message, headers={"X-Api-Key": key}))
-    return json.loads(told["result"]["content"][0]["text"])
+    body = body_of(client.post("/mcp", json=message, headers={"X-Api-Key": key}))
+    return json.loads(body["result"]["content"][0]["text"])

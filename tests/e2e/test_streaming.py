@@ -13,7 +13,7 @@ import pytest
 
 from docstokg.contracts.streaming import AnswerRepair, AnswerSentence
 from docstokg.domain.answer import notices
-from tests.builders import eventually, tool_call, written
+from tests.builders import answer_request, eventually, tool_call
 from tests.streaming_model import StreamingModel, streaming
 
 pytestmark = [
@@ -24,7 +24,7 @@ pytestmark = [
 TINY = "gateway/tiny"
 QUESTION = {"role": "user", "content": "What are seizures?"}
 BUDGET = {"max_tokens_gen": 512, "timeout_s": 20}
-ASKED = written(QUESTION["content"], model=TINY, budget=BUDGET)
+ASKED = answer_request(QUESTION["content"], model=TINY, budget=BUDGET)
 THREE = (
     "A seizure is an event of abnormal excessive neuronal activity in the brain [1]. "
     "It may be short [1]. Bananas are 93 times blue [2]."
@@ -53,10 +53,10 @@ def mending_url(server_for, model: StreamingModel) -> str:
     return server_for(llm_base_url=model.url, models=(TINY, "extractive"), repair="drop")
 
 
-def events(url: str, asked: dict = ASKED) -> list[tuple[str, dict]]:
+def events(url: str, body: dict = ASKED) -> list[tuple[str, dict]]:
     """Give names and values of all events, in order."""
-    found = []
-    with httpx.stream("POST", f"{url}/v1/answer/stream", json=asked, timeout=60) as reply:
+    pairs = []
+    with httpx.stream("POST", f"{url}/v1/answer/stream", json=body, timeout=60) as reply:
         assert reply.status_code == 200
         assert reply.headers["content-type"].startswith("text/event-stream")
         name = ""
@@ -64,39 +64,39 @@ def events(url: str, asked: dict = ASKED) -> list[tuple[str, dict]]:
             if line.startswith("event: "):
                 name = line.removeprefix("event: ")
             elif line.startswith("data: "):
-                found.append((name, json.loads(line.removeprefix("data: "))))
-    return found
+                pairs.append((name, json.loads(line.removeprefix("data: "))))
+    return pairs
 
 
-def mended(told: list[tuple[str, dict]]) -> str:
+def mended(stream: list[tuple[str, dict]]) -> str:
     """Put the sentences together as a client does: a repair replaces the one of its index."""
     texts: dict[int, str] = {}
-    for name, value in told:
+    for name, value in stream:
         if name in ("sentence", "repair"):
             texts[value["index"]] = value["text"]
     return "".join(texts[index] for index in sorted(texts))
 
 
 def test_citations_come_first_then_checked_sentences_then_the_whole_response(url) -> None:
-    told = events(url)
-    names = [name for name, _ in told]
+    stream = events(url)
+    names = [name for name, _ in stream]
     assert names[0] == "citations"
     assert names[-1] == "response"
     assert names.count("sentence") == 3
-    response = told[-1][1]
-    assert mended(told) == response["answer"] == THREE
+    response = stream[-1][1]
+    assert mended(stream) == response["answer"] == THREE
     uuids = [citation["uuid"] for citation in response["citations"]]
-    assert [citation["uuid"] for citation in told[0][1]["citations"]] == uuids
-    verdicts = [one["verdict"] for one in response["grounding"]["sentences"]]
+    assert [citation["uuid"] for citation in stream[0][1]["citations"]] == uuids
+    verdicts = [sentence["verdict"] for sentence in response["grounding"]["sentences"]]
     sentences = [
-        AnswerSentence.model_validate_json(json.dumps(v)) for n, v in told if n == "sentence"
+        AnswerSentence.model_validate_json(json.dumps(v)) for n, v in stream if n == "sentence"
     ]
-    assert [one.verdict for one in sentences] == verdicts
-    for one in sentences:
-        assert response["answer"][one.start :].startswith(one.text)
+    assert [sentence.verdict for sentence in sentences] == verdicts
+    for sentence in sentences:
+        assert response["answer"][sentence.start :].startswith(sentence.text)
 
 
-def test_a_stream_says_what_the_whole_answer_says(url) -> None:
+def test_a_stream_equals_the_whole_answer(url) -> None:
     whole = httpx.post(f"{url}/v1/answer", json=ASKED, timeout=60).json()
     response = events(url)[-1][1]
     for field in ("answer", "grounding", "confidence", "warnings", "results_count"):
@@ -123,34 +123,34 @@ def test_a_stream_says_what_the_whole_answer_says(url) -> None:
 def test_sentences_and_repairs_together_are_the_answer(url, mending_url, model, answer) -> None:
     model.answer = answer
     for address in (url, mending_url):
-        told = events(address)
-        assert mended(told) == told[-1][1]["answer"]
-        for name, value in told:
+        stream = events(address)
+        assert mended(stream) == stream[-1][1]["answer"]
+        for name, value in stream:
             if name == "repair":
                 AnswerRepair.model_validate_json(json.dumps(value))
 
 
 def test_thoughts_are_never_told(url, model) -> None:
     model.think = "<think>Shall I say it? I may. Perhaps [1].</think> "
-    told = events(url)
-    assert not [v for n, v in told if n == "sentence" and "Shall" in v["text"]]
-    assert mended(told) == THREE
+    stream = events(url)
+    assert not [v for n, v in stream if n == "sentence" and "Shall" in v["text"]]
+    assert mended(stream) == THREE
 
 
-def test_the_built_in_model_and_a_kept_answer_are_told_the_same_way(url) -> None:
-    asked = {**ASKED, "synthesis": {"enabled": True, "model": "extractive"}, "cache_key": "k"}
-    first, again = events(url, asked), events(url, asked)
+def test_built_in_and_cached_answers_stream_alike(url) -> None:
+    body = {**ASKED, "synthesis": {"enabled": True, "model": "extractive"}, "cache_key": "k"}
+    first, again = events(url, body), events(url, body)
     assert mended(first) == mended(again) == first[-1][1]["answer"] != ""
     assert again[-1][1]["diagnostics"]["cache_hit"]
     assert next(name for name, _ in again) == "citations"
 
 
 def test_a_search_alone_ends_after_its_citations(url) -> None:
-    told = events(url, {"query": QUESTION["content"]})
-    assert [name for name, _ in told] == ["citations", "response"]
+    stream = events(url, {"query": QUESTION["content"]})
+    assert [name for name, _ in stream] == ["citations", "response"]
 
 
-def test_what_cannot_be_asked_is_a_problem_as_ever(url) -> None:
+def test_an_invalid_question_is_a_problem_reply(url) -> None:
     reply = httpx.post(
         f"{url}/v1/answer", json={"query": "?"}, headers={"Accept": "text/event-stream"}
     )
@@ -160,16 +160,16 @@ def test_what_cannot_be_asked_is_a_problem_as_ever(url) -> None:
 
 def test_a_model_that_breaks_off_takes_nothing_back_that_was_whole(url, model) -> None:
     model.hang_after = 20
-    told = events(url, {**ASKED, "budget": {"max_tokens_gen": 512, "timeout_s": 2}})
-    response = told[-1][1]
-    assert response["answer"] == mended(told)
+    stream = events(url, {**ASKED, "budget": {"max_tokens_gen": 512, "timeout_s": 2}})
+    response = stream[-1][1]
+    assert response["answer"] == mended(stream)
     assert response["answer"].startswith("A seizure is an event")
     assert response["answer"].endswith("[1].")
     assert "deadline_exceeded" in response["diagnostics"]["degraded_reasons"]
     assert notices.CUT_SHORT in response["warnings"]
 
 
-def test_an_answer_cut_by_its_length_ends_at_a_sentence_and_says_so(url, model) -> None:
+def test_a_truncated_answer_ends_at_a_sentence(url, model) -> None:
     model.answer, model.finish = "A seizure is an event [1]. It may be", "length"
     for response in (events(url)[-1][1], httpx.post(f"{url}/v1/answer", json=ASKED).json()):
         assert response["answer"] == "A seizure is an event [1]."
@@ -192,37 +192,41 @@ def test_the_openai_client_reads_chunks_with_their_evidence(url) -> None:
     assert parts[0].docstokg["citations"]
     assert "".join(part.choices[0].delta.content or "" for part in parts) == THREE
     verdicts = [p.docstokg["sentence"]["verdict"] for p in parts if "sentence" in p.docstokg]
-    assert verdicts == [one["verdict"] for one in parts[-1].docstokg["grounding"]["sentences"]]
+    assert verdicts == [
+        sentence["verdict"] for sentence in parts[-1].docstokg["grounding"]["sentences"]
+    ]
     assert parts[-1].choices[0].finish_reason == "stop"
     assert parts[-1].usage.total_tokens > 0
 
 
 def test_a_response_is_told_sentence_by_sentence(url, model) -> None:
-    asked = {"model": TINY, "input": QUESTION["content"]}
+    request = {"model": TINY, "input": QUESTION["content"]}
     with openai.OpenAI(base_url=f"{url}/v1", api_key="-", max_retries=0) as client:
-        events = list(client.responses.create(**asked, stream=True))
-        told = [e.delta for e in events if e.type == "response.output_text.delta"]
-        assert len(told) == 3
-        assert "".join(told) == THREE == events[-1].response.output_text
+        events = list(client.responses.create(**request, stream=True))
+        deltas = [e.delta for e in events if e.type == "response.output_text.delta"]
+        assert len(deltas) == 3
+        assert "".join(deltas) == THREE == events[-1].response.output_text
         model.answer, model.finish = "A seizure is an event [1]. It may be", "length"
-        for made in (
-            list(client.responses.create(**asked, stream=True))[-1].response,
-            client.responses.create(**asked),
+        for response in (
+            list(client.responses.create(**request, stream=True))[-1].response,
+            client.responses.create(**request),
         ):
-            assert made.output_text == "A seizure is an event [1]."
-            assert made.status == made.output[0].status == "incomplete"
-            assert made.incomplete_details.reason == "max_output_tokens"
+            assert response.output_text == "A seizure is an event [1]."
+            assert response.status == response.output[0].status == "incomplete"
+            assert response.incomplete_details.reason == "max_output_tokens"
 
 
 def test_mcp_tells_progress_to_who_asks_for_it(url) -> None:
-    asked = {"query": QUESTION["content"], "budget": {"timeout_s": 20}}
-    call = tool_call("answer_with_citations", **asked)
+    arguments = {"query": QUESTION["content"], "budget": {"timeout_s": 20}}
+    call = tool_call("answer_with_citations", **arguments)
     call["params"]["_meta"] = {"progressToken": "t"}
     headers = {"Accept": "application/json, text/event-stream"}
     reply = httpx.post(f"{url}/mcp", json=call, headers=headers, timeout=60)
     assert reply.headers["content-type"].startswith("text/event-stream")
-    told = [json.loads(line[6:]) for line in reply.text.splitlines() if line.startswith("data: ")]
-    *notes, result = told
+    messages = [
+        json.loads(line[6:]) for line in reply.text.splitlines() if line.startswith("data: ")
+    ]
+    *notes, result = messages
     assert [note["params"]["progress"] for note in notes] == [1, 2, 3]  # the rest is the result
     assert {note["params"]["progressToken"] for note in notes} == {"t"}
     assert notes[1]["params"]["message"] in result["result"]["structuredContent"]["answer"]

@@ -1,4 +1,4 @@
-"""Spans in a receiver of OTLP/HTTP: parts of a question, its parent, and what is never sent."""
+"""Spans in a receiver of OTLP/HTTP: parts of a question, its parent, and omitted texts."""
 
 import gzip
 import os
@@ -12,7 +12,7 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from tests.builders import eventually, ran, written
+from tests.builders import answer_request, eventually, ran
 from tests.loopback import Loopback
 from tests.streaming_model import StreamingModel, streaming
 
@@ -22,7 +22,7 @@ QUESTION = "What are seizures?"
 ANSWER = "A seizure is an event of abnormal excessive neuronal activity in the brain [1]."
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 SENT = {"traceparent": f"00-{TRACE}-{PARENT}-01"}
-ASKED = written(QUESTION, model=TINY, budget={"max_tokens_gen": 512, "timeout_s": 20})
+ASKED = answer_request(QUESTION, model=TINY, budget={"max_tokens_gen": 512, "timeout_s": 20})
 GZIP = b"\x1f\x8b"
 STEPS = {"validate", "retrieve", "expand", "ground", "synthesize", "respond"}
 
@@ -37,13 +37,16 @@ class Receiver(Loopback):
         return [gzip.decompress(body) if body[:2] == GZIP else body for body in bodies]
 
     def spans(self) -> list[Span]:
-        found = []
+        spans = []
         for body in self.bodies:
             for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
-                named = {one.key: one.value.string_value for one in resource.resource.attributes}
+                named = {
+                    attribute.key: attribute.value.string_value
+                    for attribute in resource.resource.attributes
+                }
                 assert named["service.name"] == "docstokg"
-                found += [span for scope in resource.scope_spans for span in scope.spans]
-        return found
+                spans += [span for scope in resource.scope_spans for span in scope.spans]
+        return spans
 
 
 @pytest.fixture(scope="module")
@@ -65,17 +68,20 @@ def traced_to(monkeypatch, server_for, model):
 
 
 def attributes(span: Span) -> dict[str, object]:
-    return {one.key: getattr(one.value, one.value.WhichOneof("value")) for one in span.attributes}
+    return {
+        attribute.key: getattr(attribute.value, attribute.value.WhichOneof("value"))
+        for attribute in span.attributes
+    }
 
 
 def collected(receiver: Receiver, name: str) -> dict[str, Span]:
     """Give the spans by name, once the named one has come, which ends last."""
 
-    def found() -> dict[str, Span]:
+    def by_name() -> dict[str, Span]:
         return {span.name: span for span in receiver.spans()}
 
-    assert eventually(lambda: name in found()), list(found())
-    return found()
+    assert eventually(lambda: name in by_name()), list(by_name())
+    return by_name()
 
 
 @pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
@@ -90,9 +96,9 @@ def test_a_question_is_seen_with_its_parts(traced_to, accept) -> None:
     assert root.kind == Span.SPAN_KIND_SERVER
     assert (root.trace_id.hex(), root.parent_span_id.hex()) == (TRACE, PARENT)
     assert {span.trace_id.hex() for span in spans.values()} == {TRACE}
-    told = attributes(root)
-    assert told["http.response.status_code"] == 200
-    assert told["docstokg.request_id"] == answered.headers["x-request-id"]
+    root_attributes = attributes(root)
+    assert root_attributes["http.response.status_code"] == 200
+    assert root_attributes["docstokg.request_id"] == answered.headers["x-request-id"]
     by_id = {span.span_id: span for span in spans.values()}
     assert {s.name for s in spans.values() if s.parent_span_id == root.span_id} == STEPS
 
@@ -116,9 +122,9 @@ def test_a_question_is_seen_with_its_parts(traced_to, accept) -> None:
     assert call["gen_ai.request.max_tokens"] == 512
     assert call["gen_ai.usage.input_tokens"] > 0
     assert call["gen_ai.usage.output_tokens"] > 0
-    found = attributes(spans["retrieval default"])
-    assert found["gen_ai.operation.name"] == "retrieval"
-    assert found["gen_ai.data_source.id"] == "default"
+    retrieval_attributes = attributes(spans["retrieval default"])
+    assert retrieval_attributes["gen_ai.operation.name"] == "retrieval"
+    assert retrieval_attributes["gen_ai.data_source.id"] == "default"
     assert attributes(spans["HTTP"])["http.response.status_code"] == 200
 
 
@@ -130,10 +136,10 @@ def test_no_text_of_question_or_passage_is_in_a_span(traced_to) -> None:
         httpx.post(f"{url}/v1/chat/completions", json=chat)
         httpx.get(f"{url}/v1/documents/seizures?namespace=default")
         collected(receiver, "POST /v1/chat/completions")
-        told = b"\n".join(receiver.bodies).lower()
-    assert len(told) > 1000
+        exported = b"\n".join(receiver.bodies).lower()
+    assert len(exported) > 1000
     for word in (b"seizure", b"neuronal", b"what are"):
-        assert word not in told
+        assert word not in exported
 
 
 def test_a_failure_is_its_error_type_only(traced_to, model) -> None:
@@ -142,8 +148,8 @@ def test_a_failure_is_its_error_type_only(traced_to, model) -> None:
         with closing(Receiver()) as receiver:
             url = traced_to(receiver.url)
             streamed = SENT | {"accept": "text/event-stream"}
-            told = httpx.post(f"{url}/v1/answer", json=ASKED, headers=streamed)
-            assert told.status_code == 200
+            reply = httpx.post(f"{url}/v1/answer", json=ASKED, headers=streamed)
+            assert reply.status_code == 200
             spans = collected(receiver, "POST /v1/answer")
     finally:
         model.break_after = None
@@ -155,9 +161,9 @@ def test_a_failure_is_its_error_type_only(traced_to, model) -> None:
 
 def test_a_dead_or_hanging_receiver_delays_no_answer(traced_to) -> None:
     def took(url: str) -> float:
-        asked = {**ASKED, "synthesis": {"enabled": True, "model": "extractive"}}
+        body = {**ASKED, "synthesis": {"enabled": True, "model": "extractive"}}
         begun = time.perf_counter()
-        assert httpx.post(f"{url}/v1/answer", json=asked, headers=SENT).status_code == 200
+        assert httpx.post(f"{url}/v1/answer", json=body, headers=SENT).status_code == 200
         return time.perf_counter() - begun
 
     with closing(Receiver()) as receiver:
@@ -183,10 +189,10 @@ print(sorted(name for name in sys.modules if name.startswith("opentelemetry")))
 """
 
 
-@pytest.mark.parametrize("more", [{}, {"OTEL_SDK_DISABLED": "true", "OTEL_SERVICE_NAME": "x"}])
-def test_nothing_is_imported_without_the_variables(small_store, cache_dir, more) -> None:
+@pytest.mark.parametrize("variables", [{}, {"OTEL_SDK_DISABLED": "true", "OTEL_SERVICE_NAME": "x"}])
+def test_nothing_is_imported_without_the_variables(small_store, cache_dir, variables) -> None:
     environ = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
     command = [sys.executable, "-c", ALONE, small_store, cache_dir, SENT["traceparent"]]
-    done = ran(*command, env=environ | more, timeout=120)
+    done = ran(*command, env=environ | variables, timeout=120)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip().endswith("[]")

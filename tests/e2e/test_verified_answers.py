@@ -10,7 +10,7 @@ import pytest
 
 from docstokg.contracts.response import RAGResponse
 from docstokg.contracts.streaming import AnswerVerdicts
-from tests.builders import body_of, written
+from tests.builders import answer_request, body_of
 from tests.e2e.test_streaming import TINY, events
 from tests.streaming_model import StreamingModel, streaming
 from tests.verifier_server import VerifierServer, serving
@@ -23,7 +23,7 @@ QUOTED = "A seizure may follow a high fever in young children [1]."
 RIGHT = "In the brain seizures are sudden electrical events [1]."
 WRONG = "In the heart seizures are sudden electrical events [1]."
 BUDGET = {"max_tokens_gen": 512, "timeout_s": 12}
-ASKED = written("What are seizures?", model=TINY, budget=BUDGET)
+ASKED = answer_request("What are seizures?", model=TINY, budget=BUDGET)
 LATE_S = 0.3
 
 
@@ -52,58 +52,58 @@ def url(server_for, model: StreamingModel, verifier: VerifierServer) -> str:
     )
 
 
-def answered(url: str, **more: Any) -> dict[str, Any]:
-    body = body_of(httpx.post(f"{url}/v1/answer", json={**ASKED, **more}, timeout=60))
+def answered(url: str, **fields: Any) -> dict[str, Any]:
+    body = body_of(httpx.post(f"{url}/v1/answer", json={**ASKED, **fields}, timeout=60))
     RAGResponse.model_validate(body)
     return body
 
 
 def verdicts(report: dict[str, Any]) -> list[str]:
-    return [one["verdict"] for one in report["sentences"]]
+    return [sentence["verdict"] for sentence in report["sentences"]]
 
 
 def test_an_answer_is_verified_in_one_call(url: str, verifier: VerifierServer) -> None:
     report = answered(url)["grounding"]
     assert verdicts(report) == ["supported", "supported", "unsupported"]
     name = f"http:127.0.0.1:{verifier.port}"
-    assert [one["decided_by"] for one in report["sentences"]] == ["rules", name, name]
+    assert [sentence["decided_by"] for sentence in report["sentences"]] == ["rules", name, name]
     assert report["sentences"][2]["reasons"][-1] == "not_stated"
     assert report["grounded"] is False
-    assert [(one["name"], one["kind"]) for one in report["checked_by"]] == [
+    assert [(checker["name"], checker["kind"]) for checker in report["checked_by"]] == [
         ("rules", "rules"), (name, "model"),
     ]  # fmt: skip
     assert len(verifier.asked) == 1
 
 
 def test_a_stream_has_the_rules_verdicts_and_one_event_of_changes(url: str) -> None:
-    told = events(url, ASKED)
-    names = [name for name, _ in told]
+    stream = events(url, ASKED)
+    names = [name for name, _ in stream]
     assert names[0] == "citations" and names[-2:] == ["verdicts", "response"]
     assert names.count("verdicts") == 1 and "repair" not in names
-    shown = [value["verdict"] for name, value in told if name == "sentence"]
-    assert shown == ["supported", "unverified", "unverified"]
-    made = AnswerVerdicts.model_validate_json(json.dumps(told[-2][1]))
-    assert [(one.index, one.verdict) for one in made.changes] == [
+    streamed_verdicts = [value["verdict"] for name, value in stream if name == "sentence"]
+    assert streamed_verdicts == ["supported", "unverified", "unverified"]
+    update = AnswerVerdicts.model_validate_json(json.dumps(stream[-2][1]))
+    assert [(change.index, change.verdict) for change in update.changes] == [
         (1, "supported"), (2, "unsupported"),
     ]  # fmt: skip
-    assert verdicts(told[-1][1]["grounding"]) == ["supported", "supported", "unsupported"]
+    assert verdicts(stream[-1][1]["grounding"]) == ["supported", "supported", "unsupported"]
 
 
 def test_a_dead_verifier_costs_verdicts_and_is_not_cached(
     url: str, verifier: VerifierServer
 ) -> None:
     verifier.mode = "error_500"
-    kept = {"cache_key": "verified"}
-    first = answered(url, **kept)
+    fields = {"cache_key": "verified"}
+    first = answered(url, **fields)
     assert verdicts(first["grounding"]) == ["supported", "unverified", "unverified"]
     assert first["grounding"]["grounded"] is None
     assert first["grounding"]["checked_by"][1]["degraded"]
     assert first["diagnostics"]["degraded_reasons"] == ["verifier_unavailable"]
     verifier.mode = "ok"
-    again = answered(url, **kept)
+    again = answered(url, **fields)
     assert not again["diagnostics"]["cache_hit"]
     assert verdicts(again["grounding"]) == ["supported", "supported", "unsupported"]
-    assert answered(url, **kept)["diagnostics"]["cache_hit"]
+    assert answered(url, **fields)["diagnostics"]["cache_hit"]
 
 
 def test_a_check_is_verified_too(url: str, verifier: VerifierServer) -> None:

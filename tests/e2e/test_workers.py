@@ -35,7 +35,7 @@ def workers(server: Serving) -> set[int]:
 
 def _sockets(pid: int) -> set[str]:
     """The inodes of a process's TCP sockets."""
-    found = set()
+    inodes = set()
     links = Path(f"/proc/{pid}/fd")
     for link in links.iterdir() if links.exists() else ():  # it may have ended just now
         try:
@@ -43,8 +43,8 @@ def _sockets(pid: int) -> set[str]:
         except OSError:
             continue
         if name.startswith("socket:["):
-            found.add(name[8:-1])
-    return found
+            inodes.add(name[8:-1])
+    return inodes
 
 
 class Connection:
@@ -55,11 +55,11 @@ class Connection:
         self.client.get("/openapi.json")
         stream = self.client._transport._pool.connections[0]._connection._network_stream
         mine: socket.socket = stream.get_extra_info("socket")
-        there = f":{mine.getsockname()[1]:04X}"
+        suffix = f":{mine.getsockname()[1]:04X}"
         inodes = {
             row.split()[9]
             for row in Path("/proc/net/tcp").read_text().splitlines()[1:]
-            if row.split()[2].endswith(there)
+            if row.split()[2].endswith(suffix)
         }
         (self.worker,) = [pid for pid in workers(server) if _sockets(pid) & inodes]
 
@@ -70,17 +70,17 @@ def each(server) -> Iterator[Callable[[], dict[int, httpx.Client]]]:
     opened: list[Connection] = []
 
     def connect() -> dict[int, httpx.Client]:
-        found: dict[int, httpx.Client] = {}
+        by_worker: dict[int, httpx.Client] = {}
         until = time.monotonic() + 60
-        while len(found) < 2 and time.monotonic() < until:
+        while len(by_worker) < 2 and time.monotonic() < until:
             opened.append(Connection(server))
-            found.setdefault(opened[-1].worker, opened[-1].client)
-        assert len(found) == 2
-        return found
+            by_worker.setdefault(opened[-1].worker, opened[-1].client)
+        assert len(by_worker) == 2
+        return by_worker
 
     yield connect
-    for one in opened:
-        one.client.close()
+    for connection in opened:
+        connection.client.close()
 
 
 def test_every_worker_tells_the_metrics_of_all(each) -> None:
@@ -119,19 +119,19 @@ def test_exactly_one_holds_the_lease_until_it_ends(tmp_path) -> None:
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        held = Lease(path)
-        os.write(writing, b"1" if held.held() else b"0")
+        child_lease = Lease(path)
+        os.write(writing, b"1" if child_lease.acquire() else b"0")
         time.sleep(60)
         os._exit(0)
     assert os.read(reading, 1) == b"1"
-    here = Lease(path)
-    assert not here.held()
+    lease = Lease(path)
+    assert not lease.acquire()
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    assert here.held()
-    assert here.held()
-    assert not Lease(path).held()
-    here.close()
+    assert lease.acquire()
+    assert lease.acquire()
+    assert not Lease(path).acquire()
+    lease.close()
     os.close(reading)
     os.close(writing)
 
@@ -139,15 +139,15 @@ def test_exactly_one_holds_the_lease_until_it_ends(tmp_path) -> None:
 @pytest.mark.skipif(not SPREADS_CONNECTIONS, reason="the kernel does not spread them")
 def test_clients_that_connect_at_once_are_shared_between_the_workers(server) -> None:
     """They all went to the worker that woke first, and the other cores stayed idle."""
-    held = {pid: len(_sockets(pid)) for pid in workers(server)}
+    counts = {pid: len(_sockets(pid)) for pid in workers(server)}
     opened = [socket.create_connection((server.host, server.port)) for _ in range(64)]
     try:
         ends = time.monotonic() + 10
-        while sum(got := [len(_sockets(pid)) - before for pid, before in held.items()]) < 64:
+        while sum(got := [len(_sockets(pid)) - before for pid, before in counts.items()]) < 64:
             assert time.monotonic() < ends
             time.sleep(0.05)
         assert len(got) == 2
         assert min(got) >= 10
     finally:
-        for one in opened:
-            one.close()
+        for connection in opened:
+            connection.close()

@@ -26,12 +26,12 @@ def place(
 ) -> Iterator[Place]:
     """A server of the module's `ENGINE`, loaded with the small corpus."""
     folder = tmp_path_factory.mktemp("faults")
-    with placed(request.module.ENGINE, folder, cache_dir, models) as found:
-        yield found
+    with placed(request.module.ENGINE, folder, cache_dir, models) as place:
+        yield place
 
 
 @pytest.fixture
 def proxy(place: Place) -> Iterator[Proxy]:
-    made = Proxy(int(place.at.url.rpartition(":")[2]))
-    yield made
-    made.close()
+    proxy = Proxy(int(place.at.url.rpartition(":")[2]))
+    yield proxy
+    proxy.close()

@@ -13,7 +13,7 @@ from docstokg.errors import DocsToKGError
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.cli.question import ask
+from docstokg_local.cli.question import submit
 from docstokg_local.engine.workflow import LocalWorkflow
 
 BOOKS = 3
@@ -25,18 +25,18 @@ QUESTION = "Which lamp is lit at the harbour?"
 
 def write_editions(folder: Path, sizes: Mapping[int, int] = PARTS) -> dict[int, Path]:
     """Write both; every third part is the same in both, every other names its edition."""
-    found = {}
+    folders = {}
     for edition, parts in sizes.items():
-        found[edition] = folder / f"edition{edition}"
-        found[edition].mkdir(parents=True)
+        folders[edition] = folder / f"edition{edition}"
+        folders[edition].mkdir(parents=True)
         for book in range(BOOKS):
             text = f"---\ndoc_id: book{book}\n---\n# The lamps of book {book}\n\n"
             for part in range(parts):
-                said = f"edition{edition}" if part % 3 else "any edition"
-                line = f"Lamp {part} of book {book} is lit at the harbour, says {said}. "
+                label = f"edition{edition}" if part % 3 else "any edition"
+                line = f"Lamp {part} of book {book} is lit at the harbour, says {label}. "
                 text += f"## Part {part}\n\n{line * 12}\n\n"
-            (found[edition] / f"book{book}.md").write_text(text, encoding="utf-8")
-    return found
+            (folders[edition] / f"book{book}.md").write_text(text, encoding="utf-8")
+    return folders
 
 
 class Reader:
@@ -59,36 +59,36 @@ class Reader:
         """Read every book once."""
         for book, uuids in self._books.items():
             try:
-                found = self._index.get(
+                chunks = self._index.get(
                     uuids, Scope(namespace="default"), Deadline.after(5.0)
                 ).chunks
             except DocsToKGError:
                 self.failed += 1
                 continue
             self.reads += 1
-            self._look(f"book {book}", [chunk.text for chunk in found.values()])
+            self._look(f"book {book}", [chunk.text for chunk in chunks.values()])
 
-    def ask(self) -> None:
+    def ask_questions(self) -> None:
         """Ask for as many passages as there may be, with their whole texts."""
         budget = {"max_chunks": 100, "timeout_s": 10}
         request = {"query": QUESTION, "top_k": 100, "verbosity": "full", "budget": budget}
-        outcome = ask(self._workflow, request)
+        outcome = submit(self._workflow, request)
         if outcome.status != 200:
             self.failed += 1
             return
         self.answers += 1
         texts: dict[str, list[str]] = {}
         for citation in outcome.body["citations"]:
-            said = texts.setdefault(citation["doc_id"], [])
-            said += [citation["snippet"], citation.get("full_text") or ""]
-        for doc_id, said in texts.items():
-            self._look(f"answer on {doc_id}", said)
+            passages = texts.setdefault(citation["doc_id"], [])
+            passages += [citation["snippet"], citation.get("full_text") or ""]
+        for doc_id, passages in texts.items():
+            self._look(f"answer on {doc_id}", passages)
 
-    def _look(self, where: str, texts: list[str]) -> None:
+    def _look(self, label: str, texts: list[str]) -> None:
         seen = {name for name in ("edition1", "edition2") for text in texts if name in text}
         self.editions |= seen
         if len(seen) > 1:
-            self.mixed.append(where)
+            self.mixed.append(label)
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -108,14 +108,14 @@ class Reader:
             self.read()
             turn += 1
             if turn % 10 == 0:
-                self.ask()
+                self.ask_questions()
 
     def close(self) -> None:
         """Give the stores back."""
         self._wiring.close()
 
     def report(self) -> str:
-        """Say what was seen, as JSON."""
+        """Print the observations as JSON."""
         return json.dumps(
             {
                 "reads": self.reads,

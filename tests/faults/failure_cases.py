@@ -39,7 +39,7 @@ class Embedded:
     path: Path
 
     def settings(self) -> dict[str, str]:
-        """Give what a server needs to reach them."""
+        """Return the settings with which a server reaches the stores."""
         return {"index_url": f"sqlite:///{self.path}", "graph_url": f"sqlite:///{self.path}"}
 
 
@@ -59,15 +59,15 @@ class Case:
     settings: dict[str, Any] = field(default_factory=dict)
     broken: Break | None = None
     early: bool = False
-    given: dict[str, Callable[[Any], Any]] = field(default_factory=dict)
+    ports: dict[str, Callable[[Any], Any]] = field(default_factory=dict)
     model: dict[str, Any] | None = None
     remote_reranker: bool = False
     remote_embedder: bool = False
 
 
-def question(text: str = QUESTION, **more: Any) -> Body:
+def question(text: str = QUESTION, **fields: Any) -> Body:
     """A request with time enough on a busy machine."""
-    return {"query": text, "budget": {"timeout_s": 20}, **more}
+    return {"query": text, "budget": {"timeout_s": 20}, **fields}
 
 
 SEEDED = {"seeds": ["HP:0001250"], "route": True}
@@ -94,22 +94,22 @@ def _other_failures() -> Iterator[Case]:
         "full texts gone",
         question(verbosity="full"),
         row=row,
-        given={
+        ports={
             "search_index": lambda index: Refusing(index, "get", Timeout("the index hung"), after=1)
         },
     )
     row = "graph down, slow, or plan rejected"
     rejected = PlanRejected("neighbourhood: a Cartesian product")
     refusing = {"knowledge_graph": lambda graph: Refusing(graph, "slice", rejected)}
-    yield Case("plan rejected", question(), row=row, given=refusing)
+    yield Case("plan rejected", question(), row=row, ports=refusing)
     routed = question(kg_expansion=SEEDED)
-    yield Case("plan rejected, routing", routed, row=row, given=refusing)
+    yield Case("plan rejected, routing", routed, row=row, ports=refusing)
     late = Timeout("the graph did not answer in time")
     yield Case(
         "second hop late",
         question(kg_expansion={"hops": 2}),
         row="2-hop slow",
-        given={"knowledge_graph": lambda graph: Refusing(graph, "slice", late, after=1)},
+        ports={"knowledge_graph": lambda graph: Refusing(graph, "slice", late, after=1)},
     )
     yield from _model_failures()
     invalid = {"query": "x", "top_k": 0, "budget": {"max_chunks": 0}, "unknown": 1}
@@ -184,17 +184,17 @@ def _model_failures() -> Iterator[Case]:
     row = "reranker down"
     yield Case("reranker asked for, none there", question(providers={"reranker": "local"}), row=row)
     yield Case("reranker refuses", question(), row=row, remote_reranker=True)
-    written = question(**WRITTEN)
-    yield Case("verifier refuses", written, row="verifier down, late or lying",
+    answer_body = question(**WRITTEN)
+    yield Case("verifier refuses", answer_body, row="verifier down, late or lying",
                model={"answer": "Seizures start in the brain [1]."},
                settings={"verifier": f"{CLOSED}/predict"})  # fmt: skip
     row = "LLM timeout / 429 / error"
-    hurried = {**written, "budget": {"max_tokens_gen": 300, "timeout_s": 8}}
+    hurried = {**answer_body, "budget": {"max_tokens_gen": 300, "timeout_s": 8}}
     yield Case("model hangs", hurried, row=row, model={"mode": "hang"})
-    yield Case("model is busy", written, row=row, model={"mode": "refuse_429"})
-    yield Case("model fails", written, row=row, model={"mode": "error_500"})
-    yield Case("model says nothing", written, row=row, model={"mode": "empty"})
-    said = {
+    yield Case("model is busy", answer_body, row=row, model={"mode": "refuse_429"})
+    yield Case("model fails", answer_body, row=row, model={"mode": "error_500"})
+    yield Case("model says nothing", answer_body, row=row, model={"mode": "empty"})
+    replies = {
         "orphan or malformed markers": "Seizures are abnormal [1]. They last [99].",
         "no valid marker at all": "Seizures are abnormal events of the brain.",
         "abstention": "I don't have information about that in the available documents.",
@@ -202,11 +202,11 @@ def _model_failures() -> Iterator[Case]:
             "Tungsten boils at 5555 degrees. So it is hot. Seizures last [1]."
         ),
     }
-    for row, answer in said.items():
-        yield Case(row, written, row=row, model={"answer": answer})
+    for row, answer in replies.items():
+        yield Case(row, answer_body, row=row, model={"answer": answer})
     yield Case(
         "uncited, dropped",
-        written,
+        answer_body,
         row=row,
         model={"answer": "Tungsten boils at 5555 degrees. So it is hot."},
         settings={"repair": "drop"},
@@ -224,15 +224,15 @@ class Refusing:
         self.armed = False
 
     def __getattr__(self, name: str) -> Any:
-        own = getattr(self._port, name)
+        attribute = getattr(self._port, name)
         if name != self._method:
-            return own
+            return attribute
 
-        def refused(*given: Any) -> Any:
+        def refused(*arguments: Any) -> Any:
             self._left -= self.armed
             if self._left < 0:
                 raise self._error
-            return own(*given)
+            return attribute(*arguments)
 
         return refused
 

@@ -1,4 +1,4 @@
-"""What the fault tests of both real stores share: loading, asking, and the promises to check."""
+"""Shared by the fault tests of both real stores: loading, asking, and invariants."""
 
 import os
 import signal
@@ -61,27 +61,27 @@ def placed(
     server(engine)  # skips here when no server can run
     with own_home(engine) as home:
         at = start_own(engine, home)
-        where = {"index_url": f"sqlite:///{folder / 'index.sqlite'}", "graph_url": at.url}
-        where |= {"graph_user": at.user, "graph_password": at.password}
+        addresses = {"index_url": f"sqlite:///{folder / 'index.sqlite'}", "graph_url": at.url}
+        addresses |= {"graph_user": at.user, "graph_password": at.password}
         if engine is Engine.OPENSEARCH:
-            where = {"index_url": at.url, "graph_url": f"sqlite:///{folder / 'graph.sqlite'}"}
-        settings = Settings(**where, cache_dir=str(cache_dir))
+            addresses = {"index_url": at.url, "graph_url": f"sqlite:///{folder / 'graph.sqlite'}"}
+        settings = Settings(**addresses, cache_dir=str(cache_dir))
         report = load_corpus(write_corpus(folder / "corpus", CORPUS), settings)
         assert report.rejected == 0
         yield Place(engine, at, home, settings, models)
 
 
 @contextmanager
-def client(settings: Settings, **made: object) -> Iterator[TestClient]:
+def client(settings: Settings, **ports: object) -> Iterator[TestClient]:
     """The real application, with some ports given."""
-    with opened(settings, made) as made_client:
+    with opened(settings, ports) as made_client:
         yield made_client
 
 
-def ask(client: TestClient, status: int = 200, **more: Any) -> dict[str, Any]:
+def answer_of(client: TestClient, status: int = 200, **fields: Any) -> dict[str, Any]:
     """Ask once and check what every answer promises, however broken the stores are."""
     started = time.monotonic()
-    response = client.post("/v1/answer", json={**ASK, **more})
+    response = client.post("/v1/answer", json={**ASK, **fields})
     wall = time.monotonic() - started
     body: dict[str, Any] = response.json()
     assert response.status_code == status, body

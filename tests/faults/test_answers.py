@@ -1,4 +1,4 @@
-"""Model failures through the whole pipeline: what the caller gets when a model fails."""
+"""Model failures through the whole pipeline, and the caller's reply to each."""
 
 import json
 import os
@@ -22,7 +22,9 @@ def client(small_store, client_for, server):
     return client_for(small_store, llm_base_url=server.url)
 
 
-def ask(client, timeout_s: float = 8, query: str = "What are seizures?", **synthesis: Any) -> dict:
+def post_answer(
+    client, timeout_s: float = 8, query: str = "What are seizures?", **synthesis: Any
+) -> dict:
     body = {
         "query": query,
         "budget": {"max_tokens_gen": 300, "timeout_s": timeout_s},
@@ -31,20 +33,20 @@ def ask(client, timeout_s: float = 8, query: str = "What are seizures?", **synth
     started = time.monotonic()
     response = client.post("/v1/answer", json=body)
     wall = time.monotonic() - started
-    found = body_of(response)
+    reply = body_of(response)
     assert wall <= timeout_s + SLACK_S
-    RAGResponse.model_validate(found)
-    return found
+    RAGResponse.model_validate(reply)
+    return reply
 
 
-def quoting(text: str, more: str = ""):
+def quoting(text: str, suffix: str = ""):
     """Answer with a source's words and the marker of the block that holds them."""
 
     def answer(body: dict[str, Any]) -> str:
         prompt = body["messages"][1]["content"]
         for block in prompt.split("\n\n"):
             if text in block:
-                return f"{text} {block[: block.index(']') + 1]}.{more}"
+                return f"{text} {block[: block.index(']') + 1]}.{suffix}"
         return "The prompt does not hold it."
 
     return answer
@@ -59,15 +61,15 @@ def quoting(text: str, more: str = ""):
         (None, ["nothing_left"], 0),
     ],
 )
-def test_what_a_model_got_wrong_is_logged_and_counted(
+def test_model_mistakes_are_logged_and_counted(
     small_store, client_for, server, answer: str | None, causes: list[str], orphans: int
 ) -> None:
-    """Orphans, too few markers, and an answer of markers alone; what is fine counts nothing."""
+    """Orphans, too few markers, and an answer of markers only; a good answer counts nothing."""
     log: list[str] = []
     client = client_for(small_store, log, llm_base_url=server.url)
     carried = "A seizure may follow a high fever in young children"
     server.answer = "[1][2]" if answer is None else quoting(carried, answer)
-    body = ask(client)
+    body = post_answer(client)
     if answer is None:
         assert (body["answer"], body["confidence"]) == (notices.ABSTENTION, 0)
     assert not re.search(r"\[7[78]\]", body["answer"])
@@ -75,8 +77,8 @@ def test_what_a_model_got_wrong_is_logged_and_counted(
     assert line["doubts"] == causes
     counted = client.get("/metrics").text
     for cause in ("orphan_markers", "low_coverage", "unsupported", "nothing_left"):
-        said = f'rag_doubted_answers_total{{cause="{cause}"}} 1.0' in counted
-        assert said is (cause in causes), cause
+        is_counted = f'rag_doubted_answers_total{{cause="{cause}"}} 1.0' in counted
+        assert is_counted is (cause in causes), cause
     if answer is not None:
         assert f"rag_citation_errors_total {orphans}.0" in counted
 
@@ -84,7 +86,7 @@ def test_what_a_model_got_wrong_is_logged_and_counted(
 def test_a_low_score_warns_and_the_model_may_abstain(small_store, client_for, server) -> None:
     server.answer = notices.ABSTENTION
     client = client_for(small_store, llm_base_url=server.url)
-    body = ask(client, query="Who won the championship in ice hockey?")
+    body = post_answer(client, query="Who won the championship in ice hockey?")
     assert (body["answer"], body["confidence"]) == (notices.ABSTENTION, 0)
     assert (body["grounding"], body["warnings"]) == (None, [])
     assert body["citations"]
@@ -96,11 +98,11 @@ def test_uncited_sentences_are_reported_or_dropped(small_store, client_for, serv
         "A seizure may follow a high fever in young children",
         " Anticonvulsants reduce seizures by 99 percent.",
     )
-    body = ask(client_for(small_store, llm_base_url=server.url))
+    body = post_answer(client_for(small_store, llm_base_url=server.url))
     assert "99 percent" in body["answer"]
     assert not body["grounding"]["grounded"]
     assert "1 statement in this answer: without a citation." in body["warnings"]
-    body = ask(client_for(small_store, llm_base_url=server.url, repair="drop"))
+    body = post_answer(client_for(small_store, llm_base_url=server.url, repair="drop"))
     assert "99 percent" not in body["answer"]
     assert notices.DROPPED in body["warnings"]
 
@@ -109,7 +111,7 @@ def test_a_fallback_model_answers_in_the_open(small_store, client_for, server) -
     server.failing_models = {"gpt-4o-mini"}
     server.answer = quoting("A seizure may follow a high fever in young children")
     client = client_for(small_store, llm_base_url=server.url, llm_fallback_model="gpt-4o")
-    body = ask(client)
+    body = post_answer(client)
     assert body["answer"]
     assert body["diagnostics"]["providers"]["llm"] == "gpt-4o"
     assert body["diagnostics"]["degraded_reasons"] == ["llm_unavailable"]
@@ -134,7 +136,7 @@ def test_a_model_may_take_longer_than_a_gateway_would_wait(
         command, env=environment, stdout=subprocess.PIPE, text=True, cwd=tmp_path
     ) as shell:
         client = client_for(small_store, llm_base_url=server.url, max_timeout_s=50)
-        over_http = ask(client, timeout_s=50)
+        over_http = post_answer(client, timeout_s=50)
         printed, _ = shell.communicate(timeout=60)
     for body in (over_http, json.loads(printed)):
         assert body["answer"] and body["diagnostics"]["degraded_reasons"] == []

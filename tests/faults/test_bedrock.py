@@ -55,9 +55,11 @@ def test_vectors_come_back_in_order_by_signed_calls(
     server: ModelServer, model: str, calls: int
 ) -> None:
     texts = [f"text number {place}" for place in range(70)]
-    made = embedder(server.url, model)
-    assert made.embed(texts, Deadline.after(5.0)) == tuple(pack(vector(text, 8)) for text in texts)
-    assert made.model == model.removeprefix("eu.")
+    encoder = embedder(server.url, model)
+    assert encoder.embed(texts, Deadline.after(5.0)) == tuple(
+        pack(vector(text, 8)) for text in texts
+    )
+    assert encoder.model == model.removeprefix("eu.")
     assert len(server.requests) == calls
     quoted = model.replace(":", "%3A")
     assert {path for path, _ in server.requests} == {f"/v1/model/{quoted}/invoke"}
@@ -65,9 +67,9 @@ def test_vectors_come_back_in_order_by_signed_calls(
 
 def test_questions_and_passages_are_told_apart_and_long_texts_cut(server: ModelServer) -> None:
     for model, longest in ((V3, 2048), (V4, 128_000)):
-        made = embedder(server.url, model)
-        made.embed(["x" * 200_000], Deadline.after(5.0))
-        embed_questions(made, ["why?"], Deadline.after(5.0))
+        encoder = embedder(server.url, model)
+        encoder.embed(["x" * 200_000], Deadline.after(5.0))
+        embed_questions(encoder, ["why?"], Deadline.after(5.0))
         passage, question = (body for _, body in server.requests[-2:])
         assert len(passage["texts"][0]) == longest
         assert (passage["input_type"], question["input_type"]) == (
@@ -82,9 +84,11 @@ def test_questions_and_passages_are_told_apart_and_long_texts_cut(server: ModelS
 
 def test_a_vector_is_of_unit_length_and_of_the_models_dimension(server: ModelServer) -> None:
     server.dimension = 1024
-    (found,) = embedder(server.url, dimension=None).embed(["a red fox"], Deadline.after(5.0))
-    assert len(found) == 4 * 1024
-    assert math.isclose(float(unpack(found) @ unpack(found)), 1.0, rel_tol=1e-5)
+    (packed_vector,) = embedder(server.url, dimension=None).embed(
+        ["a red fox"], Deadline.after(5.0)
+    )
+    assert len(packed_vector) == 4 * 1024
+    assert math.isclose(float(unpack(packed_vector) @ unpack(packed_vector)), 1.0, rel_tol=1e-5)
 
 
 @pytest.mark.parametrize("model", [TITAN, V4])
@@ -94,12 +98,12 @@ def test_each_failure_is_told_apart_in_time(
 ) -> None:
     server.mode = mode
     begun = time.monotonic()
-    for ask in (
+    for call in (
         lambda: embedder(server.url, model).embed(["PRIVATE", "PRIVATE too"], Deadline.after(0.5)),
         lambda: reranker(server.url).rank("PRIVATE", ["a"], Deadline.after(0.5)),
     ):
         with pytest.raises(kind) as caught:
-            ask()
+            call()
         assert "PRIVATE" not in str(caught.value)
     assert time.monotonic() - begun < 4
 
@@ -116,9 +120,9 @@ def test_the_deadline_holds_for_all_texts_together(server: ModelServer) -> None:
 
 def test_a_load_waits_for_a_throttled_model(server: ModelServer) -> None:
     server.mode = "refuse_429"
-    made = embedder(server.url, V3)
+    encoder = embedder(server.url, V3)
     threading.Timer(0.5, lambda: setattr(server, "mode", "ok")).start()
-    assert made.embed(["a"], None) == (pack(vector("a", 8)),)
+    assert encoder.embed(["a"], None) == (pack(vector("a", 8)),)
     assert len(server.requests) == 2
 
 
@@ -156,17 +160,17 @@ def test_wrong_cohere_vectors_never_get_through(server: ModelServer, case: str) 
 
 @pytest.mark.parametrize("model", ["amazon.rerank-v1:0", "cohere.rerank-v3-5:0"])
 def test_scores_come_back_in_the_order_of_the_passages(server: ModelServer, model: str) -> None:
-    made = reranker(server.url, model)
-    assert made.rank("red fox", ["blue", "red fox", "a fox"], Deadline.after(2.0)) == (
+    ranker = reranker(server.url, model)
+    assert ranker.rank("red fox", ["blue", "red fox", "a fox"], Deadline.after(2.0)) == (
         0.0,
         1.0,
         0.5,
     )
     ((path, body),) = server.requests
     assert path == f"/v1/model/{model.replace(':', '%3A')}/invoke"
-    asked = {"query": "red fox", "documents": ["blue", "red fox", "a fox"], "top_n": 3}
-    assert body == asked | ({"api_version": 2} if model.startswith("cohere") else {})
-    assert made.rank("q", [], Deadline.after(1.0)) == ()
+    expected = {"query": "red fox", "documents": ["blue", "red fox", "a fox"], "top_n": 3}
+    assert body == expected | ({"api_version": 2} if model.startswith("cohere") else {})
+    assert ranker.rank("q", [], Deadline.after(1.0)) == ()
     assert reranker(server.url).model == "amazon.rerank-v1:0"
 
 
@@ -181,14 +185,16 @@ def test_wrong_scores_never_order_anything(server: ModelServer, case: str) -> No
     "model", [f"eu.{V4}", f"arn:aws:bedrock:{REGION}:1:inference-profile/eu.{V4}"]
 )
 def test_the_address_is_that_of_the_aws_client(model: str) -> None:
-    asked = []
+    requests = []
     client = boto3.client("bedrock-runtime")
-    client.meta.events.register("before-send", lambda request, **_: asked.append(request) or _ok())
+    client.meta.events.register(
+        "before-send", lambda request, **_: requests.append(request) or _ok()
+    )
     client.invoke_model(modelId=model, body=b"{}")
-    made = BedrockEmbedder(base_urls=(), model=model, dimension=None)
-    assert [one.url for one in made._endpoints] == [asked[0].url]
+    encoder = BedrockEmbedder(base_urls=(), model=model, dimension=None)
+    assert [endpoint.url for endpoint in encoder._endpoints] == [requests[0].url]
     scope = f"/{REGION}/bedrock/aws4_request"
-    assert scope in str(asked[0].headers["Authorization"])
+    assert scope in str(requests[0].headers["Authorization"])
 
 
 def _ok() -> Any:
@@ -213,9 +219,9 @@ def test_settings_choose_the_provider(server: ModelServer, tmp_path: Path) -> No
         cache_dir=str(tmp_path),
     )
     wiring = Wiring(settings)
-    made, ranks = wiring.embedder(), wiring.reranker()
-    assert made is not None and ranks is not None
-    assert embed_questions(made, ["a"], Deadline.after(2.0)) == made.embed(
+    encoder, ranks = wiring.embedder(), wiring.reranker()
+    assert encoder is not None and ranks is not None
+    assert embed_questions(encoder, ["a"], Deadline.after(2.0)) == encoder.embed(
         ["a"], Deadline.after(2.0)
     )
     assert len(server.requests) == 2, "a question and a passage are cached apart"

@@ -17,18 +17,18 @@ FULL = {"error": {"type": "circuit_breaking_exception", "reason": "Data too larg
 
 @pytest.fixture
 def server() -> Iterator[Loopback]:
-    """Refuses as often as `status` says, then takes what it gets."""
-    with answering() as made:
-        made.status = 0
-        made.reply = lambda *_: (429, FULL) if len(made.asked) <= made.status else (200, DONE)
-        yield made
+    """Return a server that refuses `status` requests, then accepts."""
+    with answering() as server:
+        server.status = 0
+        server.reply = lambda *_: (429, FULL) if len(server.asked) <= server.status else (200, DONE)
+        yield server
 
 
 @pytest.fixture
 def writer(server: Loopback) -> Iterator[OpenSearchWriter]:
-    made = OpenSearchWriter(url=server.url)
-    yield made
-    made.close()
+    writer = OpenSearchWriter(url=server.url)
+    yield writer
+    writer.close()
 
 
 def test_it_is_asked_again(server: Loopback, writer: OpenSearchWriter) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from tests.contract.test_verifier import REMOTE, asked
+from tests.contract.test_verifier import REMOTE, run_verifier
 from tests.contract.test_verifier import closed as verifiers_closed  # noqa: F401 - a fixture
 from tests.contract.test_verifier import server as verifier_server  # noqa: F401 - a fixture
 from tests.faults.test_foreign_replies import EVENTS, foreign
@@ -132,15 +132,15 @@ def test_a_model_that_sends_50_mb_of_events_delays_health_by_at_most_a_second(
         )
         path = "/v1/answer/stream" if is_streamed else "/v1/answer"
         body = {**WRITTEN, "synthesis": {"enabled": True, "model": model}}
-        asked = partial(client.post, path, json=body)
-        assert asked().status_code == 200  # the model's client is loaded
-        worst = min(longest_health(client, asked) for _ in range(3))
+        post = partial(client.post, path, json=body)
+        assert post().status_code == 200  # the model's client is loaded
+        worst = min(longest_health(client, post) for _ in range(3))
     assert worst <= 1.0
 
 
-def longest_health(client: TestClient, asked: Callable[[], Any]) -> float:
+def longest_health(client: TestClient, request: Callable[[], Any]) -> float:
     """Ask for the health while a request runs; give the longest time."""
-    running, longest = threading.Thread(target=asked), 0.0
+    running, longest = threading.Thread(target=request), 0.0
     running.start()
     while running.is_alive():
         began = time.monotonic()
@@ -165,7 +165,7 @@ def test_what_waits_in_vain_is_refused_in_time(
             return time.monotonic() - began, status
 
         for _ in range(3):
-            answers = [one.result() for one in [callers.submit(timed) for _ in range(12)]]
+            answers = [future.result() for future in [callers.submit(timed) for _ in range(12)]]
             assert {status for _, status in answers} <= {503, 504}
             worst = min(worst, max(took for took, _ in answers))
     assert worst <= TIMEOUT_S + SLACK_S
@@ -179,7 +179,7 @@ def test_a_verifier_that_does_not_end(
     verifier_server: VerifierServer,  # noqa: F811
 ) -> None:
     verifier_server.mode, verifier_server.delay_s = mode, 3.0
-    took = [asked(REMOTE[kind](verifier_server.url))[2] for _ in range(3)]
+    took = [run_verifier(REMOTE[kind](verifier_server.url))[2] for _ in range(3)]
     assert min(took) < 1.0 + SLACK_S
 
 
@@ -194,7 +194,7 @@ def full_check() -> dict[str, Any]:
 def test_four_full_checks_end_in_time(
     small_store: Path, client_for: Callable[..., TestClient]
 ) -> None:
-    """Two have a slot and end with what was checked; two are refused at once."""
+    """Two requests have a slot and return partial checks; two are refused at once."""
     client = client_for(small_store, max_timeout_s=8.0)
     body = full_check()
 

@@ -19,15 +19,15 @@ from tests.faults.test_killed_load import digest
 
 @pytest.fixture
 def loaders() -> Iterator[tuple[LoadProcesses, LoadProcesses]]:
-    made = LoadProcesses(), LoadProcesses()
-    yield made
-    for one in made:
-        one.close()
+    pools = LoadProcesses(), LoadProcesses()
+    yield pools
+    for pool in pools:
+        pool.close()
 
 
 def plain(store: Path) -> Settings:
-    more = {"names": "rule", "kg_enabled": False, "cache_dir": store.parent / "cache"}
-    return settings_at(store, **PLAIN, **more)
+    settings = {"names": "rule", "kg_enabled": False, "cache_dir": store.parent / "cache"}
+    return settings_at(store, **PLAIN, **settings)
 
 
 def test_two_loaders_at_once_and_killed_ones_never_mix_a_document(
@@ -58,7 +58,7 @@ def test_two_loaders_at_once_and_killed_ones_never_mix_a_document(
         load(loaders[0], (1, -2, 1, -1))
         other.join()
         assert loaders[0].load(plain(store), editions[2]) == 0
-    reader.ask()
+    reader.ask_questions()
     reader.close()
     assert not reader.mixed, reader.report()
     assert reader.editions == {"edition1", "edition2"}, reader.report()

@@ -1,4 +1,4 @@
-"""Break what is embedded for real: files, locks, models; the caller gets the best there is."""
+"""Break embedded stores and models; the reply uses the remaining parts."""
 
 import json
 import shutil
@@ -19,7 +19,7 @@ from tests.onnx_files import FLOAT, write_model
 ASK = {"query": "What are seizures?", "budget": {"timeout_s": 2}}
 
 
-def ask(client, body=ASK, status=200):
+def post_answer(client, body=ASK, status=200):
     response = client.post("/v1/answer", json=body)
     assert response.status_code == status, response.text
     if status == 200:
@@ -36,12 +36,12 @@ def reasons(body) -> set[str]:
 def test_a_lost_index_is_503_and_comes_back(copied_store, client_for, how, tmp_path) -> None:
     graph = tmp_path / "graph.sqlite"
     shutil.copy(copied_store, graph)
-    keep = tmp_path / "keep"
-    keep.mkdir()
+    backup = tmp_path / "keep"
+    backup.mkdir()
     for path in tmp_path.glob("store.sqlite*"):
-        (shutil.copytree if path.is_dir() else shutil.copy)(path, keep / path.name)
+        (shutil.copytree if path.is_dir() else shutil.copy)(path, backup / path.name)
     client = client_for(copied_store, kg_enabled=False)
-    assert ask(client)["citations"]
+    assert post_answer(client)["citations"]
     for path in tmp_path.glob("store.sqlite-*"):
         path.unlink()
     if how == "deleted":
@@ -51,14 +51,14 @@ def test_a_lost_index_is_503_and_comes_back(copied_store, client_for, how, tmp_p
             file.truncate(5000)
     else:
         copied_store.write_bytes(b"not a database" * 1000)
-    lost = ask(client, status=503)
+    lost = post_answer(client, status=503)
     assert lost["code"] == "nothing_to_cite"
     assert client.get("/v1/health").status_code == 503
     copied_store.unlink(missing_ok=True)
     for path in tmp_path.glob("store.sqlite-*"):
         path.unlink()
-    shutil.copy(keep / "store.sqlite", copied_store)
-    assert ask(client)["citations"]
+    shutil.copy(backup / "store.sqlite", copied_store)
+    assert post_answer(client)["citations"]
 
 
 @pytest.mark.parametrize("how", ["deleted", "garbage"])
@@ -66,19 +66,19 @@ def test_without_the_graph_hybrid_results_stay(copied_store, client_for, tmp_pat
     graph = tmp_path / "graph.sqlite"
     shutil.copy(copied_store, graph)
     client = client_for(copied_store, graph_url=f"sqlite:///{graph}")
-    assert reasons(ask(client)) == set()
+    assert reasons(post_answer(client)) == set()
     if how == "deleted":
         graph.unlink()
         for path in tmp_path.glob("graph.sqlite-*"):
             path.unlink()
     else:
         graph.write_bytes(b"garbage" * 5000)
-    body = ask(client)
+    body = post_answer(client)
     assert reasons(body) == {"kg_unavailable"}
     assert body["citations"]
     assert all(citation["kg_evidence"] is None for citation in body["citations"])
     shutil.copy(copied_store, graph)
-    assert reasons(ask(client)) == set()
+    assert reasons(post_answer(client)) == set()
 
 
 TOOLS = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
@@ -121,8 +121,8 @@ def test_the_graph_switched_off_is_not_called_anywhere(small_store, client_for, 
     del expected["verbosity"]  # refused: only an answer uses it
     explained = client.post("/v1/explain", json=expected).json()
     assert any("switched off" in warning for warning in explained["warnings"])
-    written = {"synthesis": {"enabled": True, "model": "extractive"}}
-    ask(client, {**ASK, **written, "budget": {"max_tokens_gen": 100, "timeout_s": 2}})
+    synthesis = {"synthesis": {"enabled": True, "model": "extractive"}}
+    post_answer(client, {**ASK, **synthesis, "budget": {"max_tokens_gen": 100, "timeout_s": 2}})
     checked = client.post("/v1/check", json={"text": "A seizure (HP:0001250) is brief."}).json()
     assert checked["consistency"] == {"ok": True, "issues": []}
     assert any("switched off" in warning for warning in checked["warnings"])
@@ -133,7 +133,7 @@ def test_the_graph_switched_off_is_not_called_anywhere(small_store, client_for, 
     assert client.get("/v1/health").json()["dependencies"]["graph"]["state"] == "off"
     assert accepted == []
     on = client_for(small_store, graph_url=f"bolt://127.0.0.1:{port}")
-    assert reasons(ask(on)) == {"kg_timeout"}
+    assert reasons(post_answer(on)) == {"kg_timeout"}
     assert accepted
     assert "traverse_relationships" in tools_of(on)
 
@@ -144,7 +144,7 @@ def test_doctor_tells_a_slow_graph_from_one_that_is_not_there(
     remedies = {}
     for name, port in (("slow", silence[0]), ("absent", free_port())):
         wiring = Wiring(settings_for(small_store, graph_url=f"bolt://127.0.0.1:{port}"))
-        (graph,) = (one for one in examine(wiring) if one.part == "graph")
+        (graph,) = (diagnosis for diagnosis in examine(wiring) if diagnosis.part == "graph")
         assert graph.state == "missing"
         remedies[name] = graph.remedy
         wiring.close()
@@ -162,7 +162,7 @@ def test_a_local_reranker_that_fails_on_the_way_leaves_the_order(
     broken = write_model(tmp_path / "float.onnx", ["plus"], takes=FLOAT)
     log: list[str] = []
     client = client_for(small_store, log, rerank_provider="local", rerank_model_path=str(broken))
-    body = ask(client)
+    body = post_answer(client)
     assert reasons(body) == {"reranker_unavailable"}
     assert body["citations"][0]["chunk_id"] == "seizure"
     assert body["diagnostics"]["providers"]["reranker"] is None

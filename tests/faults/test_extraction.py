@@ -49,9 +49,9 @@ def server() -> Iterator[ModelServer]:
 
 
 def passage(body: dict[str, Any]) -> str:
-    found = re.search(r"<<<PASSAGE \n(.*)\nPASSAGE >>>", body["messages"][1]["content"], re.DOTALL)
-    assert found is not None
-    return found[1]
+    match = re.search(r"<<<PASSAGE \n(.*)\nPASSAGE >>>", body["messages"][1]["content"], re.DOTALL)
+    assert match is not None
+    return match[1]
 
 
 def triple(subject: str, relation: str, object_: str) -> dict[str, str]:
@@ -61,11 +61,11 @@ def triple(subject: str, relation: str, object_: str) -> dict[str, str]:
 
 def honest(body: dict[str, Any]) -> str:
     """Answer as a model that reads "A verb B" where both begin with a capital."""
-    found = re.search(
+    match = re.search(
         r"([A-Z]\w+(?: [A-Z]\w+)*) (is made by|has its seat in|belongs to) ([A-Z]\w+)",
         passage(body),
     )
-    rows = [] if found is None else [triple(found[1], found[2], found[3])]
+    rows = [] if match is None else [triple(match[1], match[2], match[3])]
     return json.dumps({"triples": rows})
 
 
@@ -88,7 +88,7 @@ class Store:
         self.rejects = RejectLog()
 
     def load(self, agree: bool = True, restricted: bool = False) -> tuple[LoadReport, Any]:
-        def asked(estimate: Estimate) -> bool:
+        def agrees(estimate: Estimate) -> bool:
             self.estimates.append(estimate)
             return agree
 
@@ -96,7 +96,7 @@ class Store:
             model=MODEL,
             language_model=self.wiring.language_model(),
             replies=self.wiring.reply_store(),
-            agree=asked,
+            agree=agrees,
             restricted=restricted,
             timeout_s=self.timeout_s,
         )
@@ -110,11 +110,11 @@ class Store:
     def relations(self, *names: str) -> set[tuple[str, str, str, str | None]]:
         graph = self.wiring.knowledge_graph()
         ids = {entity_id(name): name for name in names}
-        found = relations_from(graph, list(ids), ALL, Deadline.after(5))
-        labels = graph.names([row.target for row in found], ALL, Deadline.after(5))
+        relations = relations_from(graph, list(ids), ALL, Deadline.after(5))
+        labels = graph.names([row.target for row in relations], ALL, Deadline.after(5))
         return {
             (ids[row.source], row.type, labels[row.target][0], row.evidence_chunk_id)
-            for row in found
+            for row in relations
         }
 
 
@@ -126,31 +126,32 @@ def test_triples_come_with_chunk_and_span_and_only_of_open_chunks(
     server: ModelServer, tmp_path: Path
 ):
     store = Store(tmp_path, server)
-    _, read = store.load()
+    _, extraction = store.load()
     assert sent(server) == sorted(row["text"] for row in CHUNKS[:2])
     assert store.relations("Northwind Vault", "Fabrikam", "Project Osprey") == {
         ("Northwind Vault", "is made by", "Fabrikam", "c1"),
         ("Fabrikam", "has its seat in", "Lund", "c2"),
     }
-    (made,) = relations_from(
+    (relation,) = relations_from(
         store.wiring.knowledge_graph(), [entity_id("Northwind Vault")], ALL, Deadline.after(5)
     )
-    assert made.evidence_uuid == chunk_uuid("default", "c1")
+    assert relation.evidence_uuid == chunk_uuid("default", "c1")
     text = str(CHUNKS[0]["text"])
-    assert text[made.evidence_start : made.evidence_end].strip() == text.split(" It", maxsplit=1)[0]
+    assert (
+        text[relation.evidence_start : relation.evidence_end].strip()
+        == text.split(" It", maxsplit=1)[0]
+    )
     (estimate,) = store.estimates
     assert (estimate.chunks, estimate.restricted, estimate.cached) == (2, 1, 0)
     assert estimate.characters == sum(len(str(row["text"])) for row in CHUNKS[:2])
     assert estimate.cost_usd is not None
     assert estimate.cost_usd > 0
-    assert (read.triples, read.failed, read.restricted) == (2, 0, 1)
+    assert (extraction.triples, extraction.failed, extraction.restricted) == (2, 0, 1)
     for _, body in server.requests:
         assert body["response_format"]["json_schema"]["strict"] is True
 
 
-def test_a_restricted_chunk_is_sent_when_asked_for_and_its_fact_keeps_the_acl(
-    server: ModelServer, tmp_path: Path
-):
+def test_facts_of_restricted_chunks_keep_the_acl(server: ModelServer, tmp_path: Path):
     store = Store(tmp_path, server)
     store.load(restricted=True)
     assert len(sent(server)) == 3
@@ -173,15 +174,13 @@ def test_nothing_is_sent_or_loaded_unless_its_owner_agrees(server: ModelServer, 
     assert not store.path.exists()
 
 
-def test_what_was_read_is_not_sent_again_and_is_kept_from_other_eyes(
-    server: ModelServer, tmp_path: Path
-):
+def test_extracted_passages_are_not_resent_and_stay_private(server: ModelServer, tmp_path: Path):
     store = Store(tmp_path, server)
     store.load()
     before = digest(store.path)
-    _, read = store.load()
+    _, extraction = store.load()
     assert len(server.requests) == 2
-    assert (read.requests, read.triples) == (0, 2)
+    assert (extraction.requests, extraction.triples) == (0, 2)
     assert len(store.estimates) == 1
     assert digest(store.path) == before
     files = list((tmp_path / "cache").glob("replies.sqlite*"))
@@ -198,8 +197,8 @@ def test_a_server_that_misbehaves_costs_the_triples_and_no_chunk(
 ):
     store = Store(tmp_path, server, timeout_s=1.0 if mode in ("hang", "drip") else 30.0)
     server.mode = mode
-    report, read = store.load()
-    assert (report.chunks, read.triples, read.failed) == (3, 0, 2)
+    report, extraction = store.load()
+    assert (report.chunks, extraction.triples, extraction.failed) == (3, 0, 2)
     assert {item.file for item in store.rejects.first} == {"chunk c1", "chunk c2"}
     server.mode = "ok"
     _, again = Store(tmp_path, server).load()
@@ -212,16 +211,16 @@ def test_a_refusal_for_too_many_calls_is_waited_out(
     monkeypatch.setattr(extraction, "PAUSES_S", (0.05, 0.05))
     store = Store(tmp_path, server)
     server.mode = "refuse_429"
-    _, read = store.load()
-    assert (read.requests, len(server.requests), read.failed) == (2, 6, 2)
+    _, outcome = store.load()
+    assert (outcome.requests, len(server.requests), outcome.failed) == (2, 6, 2)
 
 
 def test_a_dead_server_is_not_asked_about_every_chunk(server: ModelServer, tmp_path: Path):
     chunks = [{"id": f"c{n}", "doc_id": "d", "text": f"Fabrikam {n} is here."} for n in range(60)]
     store = Store(tmp_path, server, chunks)
     server.mode = "error_500"
-    report, read = store.load()
-    assert (report.chunks, read.failed) == (60, 60)
+    report, extraction = store.load()
+    assert (report.chunks, extraction.failed) == (60, 60)
     assert IN_A_ROW <= len(server.requests) <= IN_A_ROW + 3
 
 
@@ -245,14 +244,14 @@ def test_a_passage_that_gives_orders_changes_its_own_triples_only(
 
     server.answer = credulous
     store = Store(tmp_path, server, chunks)
-    _, read = store.load()
+    _, extraction = store.load()
     assert all(sum(row["text"] in text for row in chunks) == 1 for text in sent(server))
     assert store.relations("Northwind Vault", "Fabrikam") == {
         ("Northwind Vault", "is made by", "Fabrikam", "c1"),
         ("Fabrikam", "has its seat in", "Lund", "c2"),
         ("Fabrikam", "owned by", "Mallory Ltd", "evil"),
     }
-    assert read.refused == {"not in the passage": 1, "relation": 1, "shape": 1}
+    assert extraction.refused == {"not in the passage": 1, "relation": 1, "shape": 1}
 
 
 def test_a_killed_load_goes_on_where_it_was(server: ModelServer, tmp_path: Path):
@@ -262,37 +261,37 @@ def test_a_killed_load_goes_on_where_it_was(server: ModelServer, tmp_path: Path)
     ]
     clean = Store(tmp_path / "clean", server, chunks)
     clean.load()
-    asked = len(server.requests)
-    assert asked == 20
+    count = len(server.requests)
+    assert count == 20
     store = Store(tmp_path / "killed", server, chunks)
     server.mode, server.delay_s = "slow", 0.2
     process = subprocess.Popen(command(store), env=environment(store), stderr=subprocess.DEVNULL)
     until = time.monotonic() + 60
-    while len(server.requests) < asked + 9 and time.monotonic() < until:
+    while len(server.requests) < count + 9 and time.monotonic() < until:
         time.sleep(0.02)
     process.send_signal(signal.SIGKILL)
     process.wait()
     time.sleep(0.3)
-    killed = len(server.requests) - asked
+    killed = len(server.requests) - count
     assert 9 <= killed < 20
     assert not store.path.exists()
     server.mode = "ok"
     done = ran(*command(store), env=environment(store))
     assert done.returncode == 0, done.stderr
-    again = len(server.requests) - asked - killed
+    again = len(server.requests) - count - killed
     assert again <= 20 - (killed - 4)  # four are open at once
     assert f"{20 - again:,} more passages have stored replies" in done.stderr
     assert digest(store.path) == digest(clean.path)
 
 
-def test_the_command_asks_first_and_says_what_it_would_send(server: ModelServer, tmp_path: Path):
+def test_the_command_describes_the_data_before_sending(server: ModelServer, tmp_path: Path):
     store = Store(tmp_path, server)
-    asked = [word for word in command(store) if word != "--yes"]
-    done = ran(*asked, env=environment(store), input="")
+    arguments = [word for word in command(store) if word != "--yes"]
+    done = ran(*arguments, env=environment(store), input="")
     assert done.returncode == 1
-    for said in (MODEL, server.url, "2 passages, 82 characters", "1 passages with an acl are",
+    for fragment in (MODEL, server.url, "2 passages, 82 characters", "1 passages with an acl are",
                  "USD", "no terminal for a prompt; use --yes to send the passages"):  # fmt: skip
-        assert said in done.stderr
+        assert fragment in done.stderr
     assert "declined: nothing was sent or loaded" in done.stderr
     assert server.requests == []
 

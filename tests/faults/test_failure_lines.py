@@ -1,4 +1,4 @@
-"""Each failure costs what it may, and an operator finds its cause in the log."""
+"""Each failure degrades only its part, and the log has its cause."""
 
 import json
 from collections.abc import Iterator
@@ -53,21 +53,21 @@ def served(
                 "cache_dir": str(folder),
             }
         settings, sink = Settings(**{**store.settings(), **values}), PrometheusSink()
-        known = {} if {"embed_provider", "sparse"} & values.keys() else models
+        base_ports = {} if {"embed_provider", "sparse"} & values.keys() else models
         telemetry = Telemetry(sink, log.append)
-        plain = Wiring(settings, telemetry, known)
-        given = {name: wrap(getattr(plain, name)()) for name, wrap in case.given.items()}
-        wiring = Wiring(settings, telemetry, {**known, **given})
+        plain = Wiring(settings, telemetry, base_ports)
+        failing_ports = {name: wrap(getattr(plain, name)()) for name, wrap in case.ports.items()}
+        wiring = Wiring(settings, telemetry, {**base_ports, **failing_ports})
         stack.callback(wiring.close)
         stack.callback(plain.close)
         client = TestClient(application(settings, wiring, sink), raise_server_exceptions=False)
-        yield stack.enter_context(client), list(given.values())
+        yield stack.enter_context(client), list(failing_ports.values())
 
 
-def asked(
+def outcome_of(
     case: Case, store: Embedded, models: dict[str, Any], folder: Path
 ) -> tuple[int, Any, list[dict[str, Any]]]:
-    """Break what the case breaks and ask once; give status, body and the lines of the log."""
+    """Apply the case's fault and ask once; return status, body and log lines."""
     log: list[str] = []
     with ExitStack() as stack:
         if case.broken is not None and case.early:
@@ -103,7 +103,7 @@ def test_the_log_names_the_cause(
     if isinstance(case.body, dict) and len(case.body.get("query", "")) > 3:
         case = replace(case, body={**case.body, "query": "What are seizures?"})
     (tmp_path / "own").mkdir()
-    status, body, log = asked(case, Embedded(copied_store), models, tmp_path / "own")
+    status, body, log = outcome_of(case, Embedded(copied_store), models, tmp_path / "own")
     expected = EXPECTED[case.name]
     assert status == expected["status"]
     parts = [body.get("diagnostics"), body.get("explain")]

@@ -98,24 +98,26 @@ def server() -> Iterator[Foreign]:
         yield state
 
 
-def written(model: str, told: Callable[[str], bool] | None = None) -> Callable[[Foreign], Any]:
+def completion_call(
+    model: str, on_text: Callable[[str], bool] | None = None
+) -> Callable[[Foreign], Any]:
     def call(server: Foreign) -> Any:
         settings = Settings(
             llm_base_url=server.url,
             anthropic_api_key="k",
             provider_urls=(f"anthropic={server.url}",),
         )
-        said = [{"role": "user", "content": SECRET}]
+        messages = [{"role": "user", "content": SECRET}]
         return (
             Wiring(settings)
             .language_model()
             .complete(
-                said,
+                messages,
                 model=model,
                 temperature=0,
                 max_tokens=9,
                 deadline=Deadline.after(TIME_S),
-                told=told,
+                on_text=on_text,
             )
         )
 
@@ -154,10 +156,10 @@ def verified(server: Foreign) -> Any:
 
 
 MODELS = {
-    "chat": written("gateway/m"),
-    "chat, streamed": written("gateway/m", lambda text: True),
-    "anthropic": written("anthropic/m"),
-    "anthropic, streamed": written("anthropic/m", lambda text: True),
+    "chat": completion_call("gateway/m"),
+    "chat, streamed": completion_call("gateway/m", lambda text: True),
+    "anthropic": completion_call("anthropic/m"),
+    "anthropic, streamed": completion_call("anthropic/m", lambda text: True),
 }
 CLIENTS = {
     **MODELS, "embedder": embedded, "reranker": ranked, "verifier": verified, "keys": signed_in,
@@ -236,7 +238,7 @@ STOP = '{"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}'
 def streamed(server: Foreign, *parts: bytes) -> tuple[Any, list[str]]:
     server.kind, server.parts = EVENTS, lambda: iter(parts)
     seen: list[str] = []
-    return written("gateway/m", lambda text: not seen.append(text))(server), seen
+    return completion_call("gateway/m", lambda text: not seen.append(text))(server), seen
 
 
 @pytest.mark.parametrize(
@@ -246,7 +248,7 @@ def streamed(server: Foreign, *parts: bytes) -> tuple[Any, list[str]]:
         [event(PIECE), event(STOP)],
         [event(PIECE), event("[DONE]"), b"not read\n"],
         [b": ping\n\n", b"event: x\n", event(PIECE).replace(b"\n", b"\r\n"), event("[DONE]")],
-        [bytes([one]) for one in event(PIECE) + event(STOP)],
+        [bytes([byte]) for byte in event(PIECE) + event(STOP)],
     ],
 )
 def test_events_are_read_as_servers_write_them(server: Foreign, parts: list[bytes]) -> None:
@@ -284,11 +286,11 @@ def test_a_stream_that_hangs_is_left_with_its_text(server: Foreign) -> None:
         silent.wait(30)
 
     server.kind, server.parts = EVENTS, parts
-    said = [{"role": "user", "content": SECRET}]
+    messages = [{"role": "user", "content": SECRET}]
     model = Wiring(Settings(llm_base_url=server.url)).language_model()
     limits = {"temperature": 0, "max_tokens": 9, "deadline": Deadline.after(0.5)}
     try:
-        answer = model.complete(said, model="gateway/m", **limits, told=lambda text: True)
+        answer = model.complete(messages, model="gateway/m", **limits, on_text=lambda text: True)
         assert (answer.text, answer.cut) == ("It is so [1].", "time")
         asking = lambda: [t for t in threading.enumerate() if t.name.startswith("call model")]  # noqa: E731
         assert eventually(lambda: not asking(), 5)

@@ -1,4 +1,4 @@
-"""What a stranger's files do to a load: one reject by line, and the rest loads."""
+"""Hostile files in a load: each is rejected with its line, and the others load."""
 
 import json
 import time
@@ -35,7 +35,7 @@ def nested(depth: int) -> str:
 
 
 def run(folder: Path) -> tuple[RejectLog, SearchIndex]:
-    """Load into a store beside the folder; give what was rejected, and the index."""
+    """Load into a store next to the folder; return the rejects and the index."""
     wiring = Wiring(settings_at(folder.with_suffix(".sqlite"), **PLAIN))
     rejects = RejectLog()
     load([folder], LoadOptions(embed=False), stores_of(wiring, False), rejects)
@@ -60,9 +60,9 @@ def test_bombs_and_depths_are_rejected_by_line_and_the_rest_loads(monkeypatch, t
     began = time.process_time()
     rejects, index = run(tmp_path)
     assert time.process_time() - began < 10
-    where = {(Path(rejection.file).name, rejection.line) for rejection in rejects.first}
+    places = {(Path(rejection.file).name, rejection.line) for rejection in rejects.first}
     lines = {("chunks.jsonl", n) for n in (2, 3, 4, 6)}
-    assert where == {("many.tsv", 1)} | lines
+    assert places == {("many.tsv", 1)} | lines
     assert {Path(note.partition(": ")[0]).name for note in rejects.notes} == FRONTS.keys()
     assert all("it was read as text" in note for note in rejects.notes)
     assert texts(index, "good", "d20", "fine.md#0") == [GOOD["text"], "Deep.", "This one is fine."]

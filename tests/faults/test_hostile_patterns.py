@@ -41,13 +41,13 @@ END = "! x\n"
 
 def modules() -> Iterator[ModuleType]:
     for package in (docstokg, docstokg_functions):
-        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            yield importlib.import_module(found.name)
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            yield importlib.import_module(module.name)
 
 
 def patterns() -> dict[str, tuple[re.Pattern[str], set[str]]]:
     """Name each pattern where it is defined, with the way it is asked there."""
-    found = {}
+    patterns = {}
     sources = {module: inspect.getsource(module) for module in modules()}
     everything = "\n".join(sources.values())
     for module, source in sources.items():
@@ -59,19 +59,19 @@ def patterns() -> dict[str, tuple[re.Pattern[str], set[str]]]:
                 continue
             if re.search(rf"^{variable}\b", source, re.MULTILINE) is None:
                 continue  # imported from where it is defined
-            where = source if variable.startswith("_") else everything
-            asked = set(re.findall(rf"\b{variable}\.(\w+)\(", where))
-            found[f"{name}.{variable}"] = (value, asked)
-    return found
+            code = source if variable.startswith("_") else everything
+            methods = set(re.findall(rf"\b{variable}\.(\w+)\(", code))
+            patterns[f"{name}.{variable}"] = (value, methods)
+    return patterns
 
 
 PATTERNS = patterns()
 
 
 def work(name: str) -> Work:
-    pattern, asked = PATTERNS[name]
-    if asked and asked <= ONCE:
-        return lambda text: [getattr(pattern, method)(text) for method in asked]
+    pattern, methods = PATTERNS[name]
+    if methods and methods <= ONCE:
+        return lambda text: [getattr(pattern, method)(text) for method in methods]
     return lambda text: sum(1 for _ in pattern.finditer(text))
 
 

@@ -31,8 +31,8 @@ def loader_of(at: Endpoint) -> Iterator[None]:
         driver.session(database="system") as session,
     ):
         session.run(f"DROP USER {LOADER} IF EXISTS").consume()
-        made = f"CREATE USER {LOADER} SET PASSWORD $password CHANGE NOT REQUIRED"
-        session.run(made, password=PASSWORD).consume()
+        statement = f"CREATE USER {LOADER} SET PASSWORD $password CHANGE NOT REQUIRED"
+        session.run(statement, password=PASSWORD).consume()
         yield
         session.run(f"DROP USER {LOADER}").consume()
 
@@ -66,14 +66,15 @@ def place(bucket: None, tmp_path: Path) -> Iterator[Place]:
     login = {"graph_user": LOADER, "graph_password": PASSWORD}
     folder = tmp_path / "cloud"
     folder.mkdir()
-    with loader_of(server(Engine.NEO4J)), both_stores(**login, ingest_url=f"s3://{BUCKET}") as made:
-        (folder / "settings.json").write_text(made.model_dump_json())
-        yield Place(folder, made)
+    with (
+        loader_of(server(Engine.NEO4J)),
+        both_stores(**login, ingest_url=f"s3://{BUCKET}") as settings,
+    ):
+        (folder / "settings.json").write_text(settings.model_dump_json())
+        yield Place(folder, settings)
 
 
-def test_killed_and_gone_on_with_it_ends_in_the_content_of_one_load(
-    place: Place, tmp_path: Path
-) -> None:
+def test_a_killed_and_resumed_load_has_equal_content(place: Place, tmp_path: Path) -> None:
     source = folder_of(tmp_path / "in", 30)
     (tmp_path / "laptop").mkdir()
     laptop = Place(tmp_path / "laptop")

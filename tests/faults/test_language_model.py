@@ -74,15 +74,15 @@ def plan_for(
     )
 
 
-def written(plan: Plan, url: str | None, log: list[str] | None = None, **more: Any) -> Any:
+def synthesis_of(plan: Plan, url: str | None, log: list[str] | None = None, **fields: Any) -> Any:
     return synthesize(
         Run(
             plan=plan,
             scope=Scope(namespace="default"),
             telemetry=Telemetry(write=(log if log is not None else []).append),
         ),
-        more.pop("blocks", BLOCKS),
-        relevant=more.pop("relevant", True),
+        fields.pop("blocks", BLOCKS),
+        relevant=fields.pop("relevant", True),
         language_model=lambda: language_models(llm_base_url=url),
     )
 
@@ -133,7 +133,7 @@ def test_each_misbehaviour_is_told_apart(
 def test_the_step_says_why_there_is_no_answer(server: ModelServer, mode: str, reason: str) -> None:
     server.mode = mode
     log: list[str] = []
-    result = written(plan_for(1.2 if mode == "hang" else 10), server.url, log)
+    result = synthesis_of(plan_for(1.2 if mode == "hang" else 10), server.url, log)
     assert (result.outcome, result.answer, result.degraded) == ("failed", "", (reason,))
     assert any("language_model_failed" in line for line in log)
     assert "seizures" not in "".join(log)
@@ -141,11 +141,11 @@ def test_the_step_says_why_there_is_no_answer(server: ModelServer, mode: str, re
 
 def test_no_fallback_without_time(server: ModelServer) -> None:
     server.mode = "error_500"
-    written(plan_for(2, fallback="gpt-4o"), server.url)
+    synthesis_of(plan_for(2, fallback="gpt-4o"), server.url)
     assert [body["model"] for _, body in server.requests] == ["gpt-4o-mini"]
 
 
 def test_no_call_when_it_cannot_finish(server: ModelServer) -> None:
-    result = written(plan_for(0.3), server.url)
+    result = synthesis_of(plan_for(0.3), server.url)
     assert (result.outcome, result.degraded) == ("failed", ("deadline_exceeded",))
     assert server.requests == []

@@ -1,4 +1,4 @@
-"""Every provider at once, against servers that check each call; and what a caller is told."""
+"""Every provider at once, against servers that check each call; and the caller's messages."""
 
 import json
 import sys
@@ -19,7 +19,7 @@ from docstokg.ports import Opinion, Pair
 from docstokg.settings import MODELS, Settings
 from docstokg.wiring import Wiring
 from docstokg_local.cli.doctor import examine
-from tests.builders import body_of, ran, written
+from tests.builders import answer_request, body_of, ran
 from tests.onnx_verifiers import write_verifier
 from tests.providers import ANTHROPIC_KEY, GATEWAY_KEY, OPENAI_KEY, Providers, serving
 from tests.signatures import KEY, REGION, SECRET, be_a_role
@@ -55,7 +55,7 @@ def configured(server: Providers) -> dict[str, Any]:
         "llm_base_url": server.at("gateway"),
         "llm_api_key": GATEWAY_KEY,
         "provider_urls": tuple(
-            f"{one}={server.at(one)}" for one in ("openai", "anthropic", "bedrock")
+            f"{provider}={server.at(provider)}" for provider in ("openai", "anthropic", "bedrock")
         ),
         "openai_api_key": OPENAI_KEY,
         "anthropic_api_key": ANTHROPIC_KEY,
@@ -93,7 +93,9 @@ def test_each_model_is_asked_of_its_own_provider(
     assert (answer.text, answer.tokens_in, answer.tokens_out) == ("It is so [1].", 120, 30)
     assert answer.model == model
     assert server.problems == []
-    assert [(who, asked) for who, asked, _ in server.asked] == [(provider, name)]
+    assert [
+        (called_provider, called_model) for called_provider, called_model, _ in server.asked
+    ] == [(provider, name)]
 
 
 def test_a_refused_temperature_is_left_out_of_later_calls(server: Providers) -> None:
@@ -129,11 +131,11 @@ def test_renewed_credentials_are_used_at_the_next_call(
 ) -> None:
     """A role's keys last hours: the ones of the first call must not be kept."""
     keys = RoleKeys()
-    given = dict(keys())
+    credentials = dict(keys())
     access = ModelAccess(provider_urls={"bedrock": server.at("bedrock")})
-    lite = LiteLlm(lambda: dict(given))
-    model = LanguageModels(access, HttpChat().ask, lite.ask, lite.warm)
-    given["aws_secret_access_key"] = "expired"
+    lite = LiteLlm(lambda: dict(credentials))
+    model = LanguageModels(access, HttpChat().generate, lite.generate, lite.warm)
+    credentials["aws_secret_access_key"] = "expired"
     with pytest.raises(Misconfigured):
         model.complete(
             SAID,
@@ -142,7 +144,7 @@ def test_renewed_credentials_are_used_at_the_next_call(
             max_tokens=5,
             deadline=Deadline.after(9),
         )
-    given["aws_secret_access_key"] = SECRET
+    credentials["aws_secret_access_key"] = SECRET
     assert model.complete(
         SAID,
         model="bedrock/eu.amazon.nova-lite-v1:0",
@@ -182,7 +184,7 @@ def test_without_role_or_region_bedrock_says_so(
     ],
 )
 @pytest.mark.parametrize(
-    ("status", "kind", "told"),
+    ("status", "kind", "message"),
     [
         (401, Refused, "the key"),
         (403, Refused, "the rights"),
@@ -193,10 +195,10 @@ def test_without_role_or_region_bedrock_says_so(
     ],
 )
 def test_each_refusal_is_named(
-    role: None, server: Providers, provider: str, model: str, status: int, kind: type, told: str
+    role: None, server: Providers, provider: str, model: str, status: int, kind: type, message: str
 ) -> None:
     server.refuse = {provider: status}
-    with pytest.raises(kind, match=told) as caught:
+    with pytest.raises(kind, match=message) as caught:
         complete(model, Wiring(Settings(**configured(server))))
     assert type(caught.value) is kind
     assert "What is it" not in str(caught.value)
@@ -210,7 +212,7 @@ def test_every_listed_model_has_context_and_price(model: str) -> None:
     assert price is not None and 0 < price[0] < price[1]
 
 
-def test_unknown_models_are_what_the_operator_says(server: Providers) -> None:
+def test_model_facts_come_from_the_configured_table(server: Providers) -> None:
     table = ("qwen2.5:1.5b=4096", "bedrock/mine=32768/0.5/1.5")
     wiring = Wiring(Settings(model_table=table, **configured(server)))
     assert wiring.language_model().context_tokens("qwen2.5:1.5b") == 4096
@@ -225,20 +227,20 @@ def test_a_small_context_holds_fewer_passages(small_store, client_for, server: P
     def prompted(*table: str) -> tuple[str, int]:
         server.asked.clear()
         client = client_for(small_store, **configured(server), models=("small",), model_table=table)
-        body = asked(client, "small")
+        body = answer_from(client, "small")
         content: str = server.asked[0][2]["messages"][1]["content"]
         return content, body["grounding"]["total_citations"]
 
-    content, given = prompted("small=128000")
+    content, count = prompted("small=128000")
     assert content.count("PASSAGE 2") == 2
-    assert given == content.count("] Source: ")
-    content, given = prompted("small=620")
+    assert count == content.count("] Source: ")
+    content, count = prompted("small=620")
     assert content.count("PASSAGE 2") == 0
-    assert given == 1, "a marker of a passage the model never saw is none"
+    assert count == 1, "a marker of a passage the model never saw is none"
 
 
-def asked(client: Any, model: str) -> dict[str, Any]:
-    body = written(QUESTION, model=model, budget={"max_tokens_gen": 200, "timeout_s": 20})
+def answer_from(client: Any, model: str) -> dict[str, Any]:
+    body = answer_request(QUESTION, model=model, budget={"max_tokens_gen": 200, "timeout_s": 20})
     return body_of(client.post("/v1/answer", json=body))
 
 
@@ -266,7 +268,7 @@ def test_the_warning_names_the_cause(
     client = client_for(
         small_store, **{"provider_urls": (f"openai={server.at('openai')}",)} | settings
     )
-    body = asked(client, "gpt-4o-mini")
+    body = answer_from(client, "gpt-4o-mini")
     assert body["answer"] == ""
     assert body["warnings"] == [notices.SYNTHESIS_UNAVAILABLE, cause]
 
@@ -281,14 +283,14 @@ def test_doctor_asks_each_configured_model(role: None, server: Providers, small_
             index_url=store, graph_url=store, models=(*models, EXTRACTIVE), **configured(server)
         )
     )
-    found = {one.part: one for one in examine(wiring, check=True)}
+    diagnoses = {diagnosis.part: diagnosis for diagnosis in examine(wiring, check=True)}
     server.answer = "It is so [1]."
-    states = [found[f"model {model}"].state for model in models]
+    states = [diagnoses[f"model {model}"].state for model in models]
     assert states == ["good", "missing", "good", "good"]
-    assert "the key" in found["model claude-haiku-5-5"].message
-    assert "'ready'" in found["model qwen2.5"].message
+    assert "the key" in diagnoses["model claude-haiku-5-5"].message
+    assert "'ready'" in diagnoses["model qwen2.5"].message
     assert len(server.asked) == 4
-    assert f"model {EXTRACTIVE}" not in found
+    assert f"model {EXTRACTIVE}" not in diagnoses
 
 
 @pytest.mark.parametrize(
@@ -304,9 +306,12 @@ def test_each_provider_may_verify(role: None, server: Providers, model: str) -> 
     verifier = Wiring(Settings(verifier=f"llm:{model}", **configured(server))).verifier()
     assert verifier is not None and verifier.name == f"llm:{model}"
     pairs = [Pair(f"The gate opens at {n} bar.", ("The gate opens at 8 bar.",)) for n in (8, 9)]
-    found = verifier.verify(pairs, Deadline.after(10.0))
+    opinions = verifier.verify(pairs, Deadline.after(10.0))
     server.answer = usual
-    assert found == [Opinion(1.0, 0.0, ("opens at 8 bar",)), Opinion(0.0, 1.0, ("opens at 8 bar",))]
+    assert opinions == [
+        Opinion(1.0, 0.0, ("opens at 8 bar",)),
+        Opinion(0.0, 1.0, ("opens at 8 bar",)),
+    ]
     assert len(server.asked) == 1 and not server.problems
 
 
@@ -316,20 +321,24 @@ def test_doctor_sends_a_true_and_a_false_claim(
     store = f"sqlite:///{small_store}"
     at = {"index_url": store, "graph_url": store, "models": (EXTRACTIVE,)}
 
-    def shown(verifier: str | None) -> list[tuple[str, str]]:
+    def verifier_states(verifier: str | None) -> list[tuple[str, str]]:
         wiring = Wiring(Settings(verifier=verifier, **at, **configured(server)))
-        found = examine(wiring, check=True)
-        return [(one.state, one.message) for one in found if one.part == "verifier"]
+        diagnoses = examine(wiring, check=True)
+        return [
+            (diagnosis.state, diagnosis.message)
+            for diagnosis in diagnoses
+            if diagnosis.part == "verifier"
+        ]
 
-    assert [state for state, _ in shown(None)] == ["off"]
+    assert [state for state, _ in verifier_states(None)] == ["off"]
     good = write_verifier(tmp_path / "good", ["not_entailment", "entailment"])
-    (_, there), (state, message) = shown(f"onnx:{good}")
-    assert there == "onnx:good, supported from 0.5"
+    (_, detail), (state, message) = verifier_states(f"onnx:{good}")
+    assert detail == "onnx:good, supported from 0.5"
     assert state == "good" and "true claim supported (1" in message, message
     assert "false claim unsupported (0.0" in message
     blind = write_verifier(tmp_path / "blind", ["entailment", "not_entailment"], scale=0.0)
-    assert [state for state, _ in shown(f"onnx:{blind}")] == ["good", "missing"]
-    (state, message), (late, opinions) = shown(f"onnx:{tmp_path}/absent")
+    assert [state for state, _ in verifier_states(f"onnx:{blind}")] == ["good", "missing"]
+    (state, message), (late, opinions) = verifier_states(f"onnx:{tmp_path}/absent")
     assert state == late == "missing" and "config.json is missing" in message
     assert "true claim no opinion, false claim no opinion" in opinions
 

@@ -1,4 +1,4 @@
-"""Break a real Neo4j in every way it breaks; hybrid retrieval answers, and says what is missing."""
+"""Break a real Neo4j: hybrid retrieval answers and names the missing part."""
 
 import contextlib
 import os
@@ -23,7 +23,7 @@ from docstokg.errors import CircuitOpen, DocsToKGError, Misconfigured, Timeout, 
 from docstokg.wiring import Wiring
 from docstokg_local.cli.doctor import examine
 from tests.builders import eventually
-from tests.faults.real_stores import Place, ask, client, reasons, stopped, warm
+from tests.faults.real_stores import Place, answer_of, client, reasons, stopped, warm
 from tests.jvm import servers as services
 from tests.jvm.servers import Engine
 from tests.proxy import Proxy
@@ -36,12 +36,12 @@ SEIZURE = SliceRequest(alias_keys=("seizure",))
 GONE = {"kg_unavailable", "kg_timeout"}
 
 
-def graph_of(place: Place, port: int | None = None, **more: Any) -> Neo4jGraph:
+def graph_of(place: Place, port: int | None = None, **overrides: Any) -> Neo4jGraph:
     """A graph whose breaker never stands in the way, unless the test wants one."""
     url = place.at.url if port is None else f"bolt://127.0.0.1:{port}"
     circuit = Circuit(failures=1_000_000)
     login = {"url": url, "user": place.at.user, "password": place.at.password}
-    graph = Neo4jGraph(**{**login, "circuit": circuit, **more})
+    graph = Neo4jGraph(**{**login, "circuit": circuit, **overrides})
     with contextlib.suppress(DocsToKGError):  # as the composition root does at start
         graph.warm(Deadline.after(5.0))
     return graph
@@ -52,7 +52,7 @@ def test_doctor_names_the_credentials_that_were_refused(
 ) -> None:
     login = {"graph_url": place.at.url, "graph_user": place.at.user, "graph_password": "wrong"}
     wiring = Wiring(settings_for(small_store, **login))
-    (graph,) = (one for one in examine(wiring) if one.part == "graph")
+    (graph,) = (diagnosis for diagnosis in examine(wiring) if diagnosis.part == "graph")
     wiring.close()
     assert graph.remedy == "check DOCSTOKG_GRAPH_USER and DOCSTOKG_GRAPH_PASSWORD"
 
@@ -75,9 +75,9 @@ def test_a_bad_line_costs_only_the_graph(place: Place, proxy: Proxy, mood: Any) 
     graph = graph_of(place, proxy.port)
     with asking(place, graph) as opened:
         warm(opened)
-        assert any(citation["kg_evidence"] for citation in ask(opened)["citations"])
+        assert any(citation["kg_evidence"] for citation in answer_of(opened)["citations"])
         proxy.mood = mood
-        body = ask(opened)
+        body = answer_of(opened)
         assert reasons(body) <= GONE and reasons(body), reasons(body)
         assert hybrid_only(body)
         proxy.mood = "pass"
@@ -89,7 +89,7 @@ def test_a_hung_server(place: Place) -> None:
     with asking(place, graph_of(place)) as opened:
         warm(opened)
         with stopped(place.at.pid):
-            body = ask(opened)
+            body = answer_of(opened)
         assert reasons(body) == {"kg_timeout"}
         assert hybrid_only(body)
         warm(opened)
@@ -101,18 +101,18 @@ def test_killed_in_the_middle_of_a_request_and_back(place: Place) -> None:
         os.kill(place.at.pid, signal.SIGSTOP)
         killer = threading.Timer(0.3, os.kill, (place.at.pid, signal.SIGKILL))
         killer.start()
-        body = ask(opened)
+        body = answer_of(opened)
         killer.join()
         assert reasons(body) <= GONE and reasons(body)
         assert hybrid_only(body)
         assert eventually(lambda: services.status(ENGINE, place.home).state == "down")
-        assert reasons(ask(opened)) == {"kg_unavailable"}
+        assert reasons(answer_of(opened)) == {"kg_unavailable"}
         with given_up(place) as graph:
             place.revive()
             # At most a while after it is up; a busy machine's server may still be slow then.
             assert not isinstance(first_answer(graph), CircuitOpen)
         warm(opened)
-        assert any(citation["kg_evidence"] for citation in ask(opened)["citations"])
+        assert any(citation["kg_evidence"] for citation in answer_of(opened)["citations"])
 
 
 @contextmanager
@@ -131,7 +131,7 @@ def given_up(place: Place) -> Iterator[Neo4jGraph]:
 
 
 def first_answer(graph: Neo4jGraph, seconds: float = 120.0) -> DocsToKGError | None:
-    """Ask as requests do until the graph is called again; what the first call met with."""
+    """Ask until the graph is called again; return the outcome of the first call."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         try:
@@ -147,7 +147,7 @@ def first_answer(graph: Neo4jGraph, seconds: float = 120.0) -> DocsToKGError | N
 
 def test_a_wrong_password(place: Place) -> None:
     with asking(place, graph_of(place, password="wrong-password")) as opened:
-        body = ask(opened)
+        body = answer_of(opened)
         assert reasons(body) == {"kg_unavailable"}
         assert hybrid_only(body)
     with asking(place, graph_of(place)) as opened:  # the server now refuses everybody for seconds
@@ -170,7 +170,7 @@ def test_the_circuit_opens_and_closes_again(place: Place, proxy: Proxy) -> None:
         graph.close()
 
 
-def test_a_look_at_the_plans_that_hangs_does_not_keep_the_graph_off(
+def test_a_hanging_plan_check_does_not_disable_the_graph(
     place: Place, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("docstokg.adapters.neo4j.graph.PROBE_WARM_S", 600.0)
@@ -209,10 +209,10 @@ def test_refused_and_out_of_time_are_told_apart(place: Place) -> None:
 
 def test_calls_from_many_threads_share_one_loop(place: Place) -> None:
     graph = graph_of(place, timeout_ms=30_000)
-    found: list[int] = []
+    sizes: list[int] = []
 
     def look() -> None:
-        found.append(len(graph.slice(SEIZURE, SPACE, Deadline.after(30.0)).entities))
+        sizes.append(len(graph.slice(SEIZURE, SPACE, Deadline.after(30.0)).entities))
 
     try:
         look()
@@ -221,7 +221,7 @@ def test_calls_from_many_threads_share_one_loop(place: Place) -> None:
             thread.start()
         for thread in threads:
             thread.join()
-        assert len(set(found)) == 1 and len(found) == 13
+        assert len(set(sizes)) == 1 and len(sizes) == 13
     finally:
         graph.close()
 

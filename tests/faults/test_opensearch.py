@@ -19,11 +19,11 @@ from docstokg.domain.deadline import Deadline
 from docstokg.errors import CircuitOpen, DocsToKGError, Timeout, Unavailable, WrongAnswer
 from docstokg.settings import Settings
 from tests.builders import eventually, refusal
-from tests.contract.real import ask as bare
+from tests.contract.real import request as bare
 from tests.faults.real_stores import (
     ASK,
     Place,
-    ask,
+    answer_of,
     client,
     reasons,
     stopped,
@@ -58,20 +58,20 @@ def test_search_breaks_and_the_graph_still_brings_chunks(
     through: TestClient, proxy: Proxy, mood: Any
 ) -> None:
     proxy.only, proxy.mood = b"/_msearch", mood
-    body = ask(through)
+    body = answer_of(through)
     expected = {"retrieval_timeout"} if mood in ("slow", "drip") else {"retrieval_unavailable"}
     assert expected <= reasons(body)
     assert {citation["source"] for citation in body["citations"]} == {"kg_expansion"}
     proxy.mood = "pass"
-    assert reasons(ask(through)) == set()
+    assert reasons(answer_of(through)) == set()
 
 
 @pytest.mark.parametrize("mood", ["slow", "drip", "cut", "garbage"])
 def test_without_hydration_it_is_503(through: TestClient, proxy: Proxy, mood: Any) -> None:
     proxy.only, proxy.mood = b"/_mget", mood
-    assert ask(through, status=503)["code"] == "nothing_to_cite"
+    assert answer_of(through, status=503)["code"] == "nothing_to_cite"
     proxy.mood = "pass"
-    assert ask(through)["citations"]
+    assert answer_of(through)["citations"]
 
 
 def test_no_connection_is_left_behind(place: Place, proxy: Proxy) -> None:
@@ -97,11 +97,11 @@ def test_a_hung_server(place: Place) -> None:
     with client(place.settings, **place.models) as opened:
         warm(opened)
         with stopped(place.at.pid):
-            assert ask(opened, status=504)["code"] == "deadline_exceeded"
+            assert answer_of(opened, status=504)["code"] == "deadline_exceeded"
             lost = opened.post("/v1/answer", json={**ASK, "budget": {"timeout_s": 20}})
             assert refusal(lost) == (503, "nothing_to_cite")
         warm(opened)
-        assert reasons(ask(opened)) == set()
+        assert reasons(answer_of(opened)) == set()
 
 
 def test_a_hung_server_costs_five_requests_and_is_back_by_itself(place: Place) -> None:
@@ -150,13 +150,13 @@ def test_killed_in_the_middle_of_a_request_and_back(place: Place) -> None:
         os.kill(place.at.pid, signal.SIGSTOP)
         killer = threading.Timer(0.5, os.kill, (place.at.pid, signal.SIGKILL))
         killer.start()
-        ask(opened, status=503)
+        answer_of(opened, status=503)
         killer.join()
         assert eventually(lambda: services.status(ENGINE, place.home).state == "down")
-        ask(opened, status=503)  # refused
+        answer_of(opened, status=503)  # refused
         place.revive()
         warm(opened)
-        assert reasons(ask(opened)) == set()
+        assert reasons(answer_of(opened)) == set()
 
 
 def test_a_lost_facts_index_costs_only_the_facts(place: Place) -> None:
@@ -165,13 +165,13 @@ def test_a_lost_facts_index_costs_only_the_facts(place: Place) -> None:
         (facts,) = json.loads(bare(place.at.url, "GET", "/docstokg-facts/_alias"))
         bare(place.at.url, "POST", f"/{facts}/_close")
         try:
-            body = ask(opened)
+            body = answer_of(opened)
             assert reasons(body) == {"facts_unavailable"}
             assert body["citations"]
         finally:
             bare(place.at.url, "POST", f"/{facts}/_open")
             bare(place.at.url, "GET", f"/_cluster/health/{facts}?wait_for_status=yellow")
-        assert reasons(ask(opened)) == set()
+        assert reasons(answer_of(opened)) == set()
 
 
 def test_a_red_index_is_503_and_recovers(place: Place) -> None:
@@ -188,13 +188,13 @@ def test_a_red_index_is_503_and_recovers(place: Place) -> None:
     with client(place.settings, **place.models) as opened:
         warm(opened)
         nowhere = {"index.routing.allocation.require._name": "nowhere", "index.knn": True}
-        made = {"settings": nowhere, "mappings": mappings}
-        bare(place.at.url, "PUT", f"/{red}?wait_for_active_shards=0", made)
+        body = {"settings": nowhere, "mappings": mappings}
+        bare(place.at.url, "PUT", f"/{red}?wait_for_active_shards=0", body)
         try:
             replace(chunks, red)
             health = json.loads(bare(place.at.url, "GET", f"/_cluster/health/{red}"))
             assert health["status"] == "red"
-            ask(opened, status=503)
+            answer_of(opened, status=503)
             replace(red, chunks)
         finally:
             bare(place.at.url, "DELETE", f"/{red}")

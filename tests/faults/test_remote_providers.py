@@ -42,9 +42,9 @@ def reranker(url: str, provider: str = "cohere") -> HttpReranker:
 @pytest.mark.parametrize("provider", ["openai", "jina", "hf"])
 def test_vectors_come_back_in_order_and_of_unit_length(server: ModelServer, provider: str) -> None:
     texts = [f"text number {place}" for place in range(70)]
-    found = embedder(server.url, provider).embed(texts, Deadline.after(5.0))
-    assert found == tuple(pack(vector(text, 8)) for text in texts)
-    assert math.isclose(float(unpack(found[0]) @ unpack(found[0])), 1.0, rel_tol=1e-5)
+    vectors = embedder(server.url, provider).embed(texts, Deadline.after(5.0))
+    assert vectors == tuple(pack(vector(text, 8)) for text in texts)
+    assert math.isclose(float(unpack(vectors[0]) @ unpack(vectors[0])), 1.0, rel_tol=1e-5)
     paths = {path for path, _ in server.requests}
     assert paths == {"/v1" if provider == "hf" else "/v1/embeddings"}
     assert len(server.requests) == 2
@@ -165,7 +165,7 @@ def test_settings_that_cannot_work() -> None:
         OnnxReranker("/nowhere/model.onnx").warm()
 
 
-def test_one_connection_serves_call_after_call_and_a_lost_one_is_opened_again(
+def test_a_connection_is_reused_and_reopened_when_lost(
     server: ModelServer,
 ) -> None:
     two = embedder(server.url)

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from docstokg.domain.answer import notices
-from tests.builders import settings_at, written
+from tests.builders import answer_request, settings_at
 from tests.conftest import opened
 from tests.faults.reply_shapes import ABSTAINS, SHAPES, Shape
 from tests.model_server import ModelServer, serving
 
 pytestmark = pytest.mark.timeout(120)
 BUDGET = {"max_tokens_gen": 4096, "timeout_s": 25}
-ASKED = written("What are seizures?", model="gateway/m", budget=BUDGET)
+ASKED = answer_request("What are seizures?", model="gateway/m", budget=BUDGET)
 PASSAGE = re.compile(r"<<<PASSAGE (\d+)\n(.*?)\nPASSAGE \1>>>", re.DOTALL)
 
 
@@ -28,8 +28,8 @@ def server() -> Iterator[ModelServer]:
 @pytest.fixture(scope="module")
 def client(models, small_store: Path, cache_dir: Path, server: ModelServer) -> Iterator[Any]:
     at = {"cache_dir": cache_dir, "llm_base_url": server.url, "models": ("gateway/m",)}
-    with opened(settings_at(small_store, **at), models) as made, made:
-        yield made
+    with opened(settings_at(small_store, **at), models) as session, session:
+        yield session
 
 
 def filled(shape: Shape) -> Callable[[dict[str, Any]], str]:
@@ -68,10 +68,10 @@ def test_every_shape_has_its_fate(client, server: ModelServer, shape: Shape) -> 
         assert notices.CITATIONS_UNAVAILABLE not in warnings
         return
     unproven = [
-        one
-        for one in report["sentences"]
-        if (one["verdict"] in ("uncited", "unsupported", "unverified"))
-        or (one["verdict"] == "not_checked" and one["reasons"] != ["no_claim"])
+        sentence
+        for sentence in report["sentences"]
+        if (sentence["verdict"] in ("uncited", "unsupported", "unverified"))
+        or (sentence["verdict"] == "not_checked" and sentence["reasons"] != ["no_claim"])
     ]
     if report["grounded"]:
         assert not unproven
@@ -80,10 +80,10 @@ def test_every_shape_has_its_fate(client, server: ModelServer, shape: Shape) -> 
     elif report["grounded"] is False:
         assert warnings, "a reader who is not warned trusts it"
     else:
-        kinds = {one["verdict"] for one in report["sentences"]}
-        unproven_ranks = any(set(one["citations"]) - set(one["proven"])
-                             for one in report["sentences"])  # fmt: skip
+        kinds = {sentence["verdict"] for sentence in report["sentences"]}
+        unproven_ranks = any(set(sentence["citations"]) - set(sentence["proven"])
+                             for sentence in report["sentences"])  # fmt: skip
         assert kinds & {"unverified", "not_checked"} or (unproven_ranks and warnings)
-    if not any(one["citations"] for one in report["sentences"]):
+    if not any(sentence["citations"] for sentence in report["sentences"]):
         assert body["confidence"] <= 0.5
     assert len(reply.content) < 262_144

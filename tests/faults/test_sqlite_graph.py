@@ -1,4 +1,4 @@
-"""A graph file that is missing, damaged, locked or slow must raise what its callers expect."""
+"""A missing, damaged, locked or slow graph file raises the port's errors."""
 
 import shutil
 import sqlite3
@@ -22,8 +22,8 @@ ASKED = SliceRequest(alias_keys=("name 1",))
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    where = tmp_path / "store.sqlite"
-    writer = SqliteGraphWriter(where)
+    file = tmp_path / "store.sqlite"
+    writer = SqliteGraphWriter(file)
     writer.put_chunks(
         [
             ChunkNode(uuid=f"u{i}", chunk_id=f"{i}", namespace="default", doc_id="d")
@@ -42,7 +42,7 @@ def path(tmp_path: Path) -> Path:
     )
     writer.close_load()
     writer.close()
-    return where
+    return file
 
 
 def answers(graph: SqliteGraph) -> bool:
@@ -92,13 +92,13 @@ def test_an_exclusive_lock_is_a_timeout_in_time(path: Path) -> None:
 
 def test_a_statement_that_takes_too_long_is_ended(path: Path) -> None:
     graph = SqliteGraph(path)
-    asked = SliceRequest(
+    request = SliceRequest(
         entity_ids=tuple(f"X:{i}" for i in range(300)), max_nodes=10_000, chunks_per_entity=1000
     )
     with pytest.raises(Timeout):
-        graph.slice(asked, SCOPE, Deadline.after(0.002))
+        graph.slice(request, SCOPE, Deadline.after(0.002))
     with pytest.raises(Timeout):
-        graph.slice(asked, SCOPE, Deadline.after(0.0))
+        graph.slice(request, SCOPE, Deadline.after(0.0))
     assert answers(graph)
 
 
@@ -157,9 +157,9 @@ def test_a_load_ends_while_another_one_writes(path: Path) -> None:
     """The other one begins before the statistics; they are left to its end."""
     writer = SqliteGraphWriter(path)
     writer.close_load()
-    own = writer._connection()
-    own.execute("DELETE FROM sqlite_stat1")
-    own.execute("PRAGMA busy_timeout = 1")
+    connection = writer._connection()
+    connection.execute("DELETE FROM sqlite_stat1")
+    connection.execute("PRAGMA busy_timeout = 1")
     with closing(sqlite3.connect(path, isolation_level=None)) as beside:
 
         def begin(action: int, name: str | None, *_: object) -> int:
@@ -167,6 +167,6 @@ def test_a_load_ends_while_another_one_writes(path: Path) -> None:
                 beside.execute("BEGIN IMMEDIATE")
             return sqlite3.SQLITE_OK
 
-        own.set_authorizer(begin)
+        connection.set_authorizer(begin)
         writer.close_load()
         assert beside.in_transaction

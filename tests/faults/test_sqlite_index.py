@@ -49,17 +49,17 @@ def record(number: int, text: str | None = None) -> ChunkRecord:
     )
 
 
-def load(path: Path, count: int = CHUNKS, say: Callable[[str], None] = lambda _: None) -> None:
+def load(path: Path, count: int = CHUNKS, report: Callable[[str], None] = lambda _: None) -> None:
     """Load as the product does: known chunks are left alone, batches of five."""
     writer = SqliteIndexWriter(path)
     try:
         writer.open_load("run-1", "model-a", DIMENSION, "sparse-a")
         records = [record(number) for number in range(count)]
-        known = writer.fingerprints("ns", [item.uuid for item in records])
-        fresh = [item for item in records if item.uuid not in known]
+        stored = writer.fingerprints("ns", [item.uuid for item in records])
+        fresh = [item for item in records if item.uuid not in stored]
         for start in range(0, len(fresh), 5):
             writer.put([(item, item.text_sha256) for item in fresh[start : start + 5]])
-            say("put")
+            report("put")
         writer.put_facts(
             [
                 FactRecord(
@@ -75,18 +75,18 @@ def load(path: Path, count: int = CHUNKS, say: Callable[[str], None] = lambda _:
                 for number in range(10)
             ]
         )
-        say("facts")
+        report("facts")
         writer.close_load()
-        say("closed")
+        report("closed")
     finally:
         writer.close()
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    made = tmp_path / "store.sqlite"
-    load(made)
-    return made
+    file = tmp_path / "store.sqlite"
+    load(file)
+    return file
 
 
 @pytest.fixture
@@ -115,14 +115,14 @@ def failures(index: SqliteIndex) -> dict[str, str | None]:
 
 
 def healthy(index: SqliteIndex) -> bool:
-    found = search(index)
-    first = [found[channel].hits[0].uuid for channel in ("bm25", "splade", "dense")]
-    return first == [record(7).uuid] * 3 and found["facts"].facts[0].id == "f7"
+    results = search(index)
+    first = [results[channel].hits[0].uuid for channel in ("bm25", "splade", "dense")]
+    return first == [record(7).uuid] * 3 and results["facts"].facts[0].id == "f7"
 
 
 def sidecar(path: Path, name: str) -> Path:
-    (found,) = path.with_name(f"{path.name}.d").glob(f"gen-*/{name}")
-    return found
+    (file,) = path.with_name(f"{path.name}.d").glob(f"gen-*/{name}")
+    return file
 
 
 def test_a_missing_file_is_not_made_by_reading(tmp_path: Path) -> None:
@@ -146,12 +146,12 @@ def test_a_deleted_file_is_noticed_and_its_return_too(index: SqliteIndex, path: 
     assert healthy(index)
 
 
-@pytest.mark.parametrize("left", [0, 100, 5000, 0.5, 0.98])
+@pytest.mark.parametrize("size", [0, 100, 5000, 0.5, 0.98])
 def test_a_truncated_file_is_unavailable_until_it_is_whole_again(
-    index: SqliteIndex, path: Path, left: float
+    index: SqliteIndex, path: Path, size: float
 ) -> None:
     whole = path.read_bytes()
-    os.truncate(path, int(left if left >= 1 else left * len(whole)))
+    os.truncate(path, int(size if size >= 1 else size * len(whole)))
     with pytest.raises(Unavailable):
         search(index)
     with pytest.raises(Unavailable):
@@ -237,8 +237,8 @@ def test_a_namespace_without_weights_or_vectors_loses_those_channels_only(
         ChannelQuery(channel="dense", size=5, vector=record(7).vector),
     ]
     for namespace, lost in (("plain", "unavailable"), ("unknown", None)):
-        found = index.search(queries, Scope(namespace=namespace), soon())
-        assert [result.failure for result in found] == [None, lost, lost]
+        results = index.search(queries, Scope(namespace=namespace), soon())
+        assert [result.failure for result in results] == [None, lost, lost]
     assert healthy(index)
 
 
@@ -246,11 +246,11 @@ def test_during_a_load_old_texts_are_never_found(index: SqliteIndex, path: Path)
     writer = SqliteIndexWriter(path)
     writer.open_load("run-2", "model-a", DIMENSION, "sparse-a")
     writer.put([(record(7, "Something else entirely."), "2")])
-    found = search(index)
+    results = search(index)
     assert all(
         hit.uuid != record(7).uuid
         for channel in ("bm25", "splade", "dense")
-        for hit in found[channel].hits
+        for hit in results[channel].hits
     )
     assert index.info(soon()).unfinished == {"": "run-2"}
     writer.close_load()
@@ -288,13 +288,13 @@ def test_a_load_in_another_process_is_seen_without_restart(tmp_path: Path) -> No
     assert index.info(soon()).chunks == CHUNKS
     assert index.info(soon()).namespaces == ("ns",)
     query = ChannelQuery(channel="dense", size=1, vector=record(CHUNKS - 1).vector)
-    (found,) = index.search([query], SCOPE, soon())
-    assert found.hits[0].uuid == record(CHUNKS - 1).uuid
+    (result,) = index.search([query], SCOPE, soon())
+    assert result.hits[0].uuid == record(CHUNKS - 1).uuid
     index.close()
 
 
 if __name__ == "__main__":
-    load(Path(sys.argv[1]), say=lambda step: print(json.dumps(step), flush=True))
+    load(Path(sys.argv[1]), report=lambda step: print(json.dumps(step), flush=True))
 
 
 LOADER = """
@@ -343,7 +343,7 @@ def test_a_load_waits_for_the_end_of_another_process_s(tmp_path: Path, end: str)
     ours.close()
 
 
-def test_a_search_asks_the_file_a_few_times_and_not_once_a_hit(
+def test_a_search_needs_few_statements_per_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "index.sqlite"

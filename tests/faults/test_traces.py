@@ -16,10 +16,10 @@ from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_local.engine.trace_queue import MOST_WAITING, LocalTraceQueue
-from tests.builders import eventually, written
+from tests.builders import answer_request, eventually
 
 QUESTION = "What are seizures in children?"
-ASKED = written(QUESTION)
+ASKED = answer_request(QUESTION)
 PATIENCE_S = 30.0
 
 
@@ -57,8 +57,8 @@ def plain(small_client) -> dict:
     return small_client.post("/v1/answer", json=ASKED).json()
 
 
-def message(name: str, at: int = 1000, session: str = "s", **more) -> TraceMessage:
-    values = {"namespace": "default", "query_hash": "h", **more}
+def message(name: str, at: int = 1000, session: str = "s", **fields) -> TraceMessage:
+    values = {"namespace": "default", "query_hash": "h", **fields}
     return TraceMessage(request_id=name, session=session, created_ms=at, **values)
 
 
@@ -90,9 +90,9 @@ def test_an_expired_trace_is_removed_before_the_next_one_is_written(
         old, Deadline.after(PATIENCE_S)
     )
     body = client_for(copied_store, traces="local").post("/v1/search", json={"query": QUESTION})
-    asked = body.json()["metadata"]["request_id"]
-    assert eventually(lambda: asked in {row[0] for row in traced(copied_store)})
-    assert {row[0] for row in traced(copied_store)} == {"kept", asked}
+    request_id = body.json()["metadata"]["request_id"]
+    assert eventually(lambda: request_id in {row[0] for row in traced(copied_store)})
+    assert {row[0] for row in traced(copied_store)} == {"kept", request_id}
 
 
 def test_a_trace_holds_no_text(copied_store, client_for) -> None:

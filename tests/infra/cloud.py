@@ -81,7 +81,7 @@ class Issuer:
 
 @dataclass(frozen=True)
 class Start:
-    """What a function's first call waits for before its event: CPU seconds, counted twice."""
+    """CPU seconds before the event of a function's first call, counted twice."""
 
     how: str
     seconds: float
@@ -134,7 +134,7 @@ class Cloud:
             timeouts={spec.name: float(spec.timeout_s) for spec in FUNCTIONS},
         )
 
-    def anew(self) -> None:
+    def restart(self) -> None:
         """End every process and start others: the next question is again the first one.
 
         What is restored from a snapshot loses its connections between the two, as before.
@@ -145,21 +145,21 @@ class Cloud:
         self.search.cut_connections()
         self.start()
 
-    def _heard(self, who: str, method: str, path: str) -> None:
+    def _heard(self, role: str, method: str, path: str) -> None:
         domain = self.deployed.arn(self.deployed.only("AWS::OpenSearchService::Domain"))
         call = Call("", f"es:ESHttp{method.title()}", f"{domain}{path}")
-        self.asked.append((who, call))
+        self.asked.append((role, call))
 
     def _make(self, moto: Moto) -> None:
         """Tables, queue and secrets as CloudFormation makes them: nothing is filled in yet."""
         deployed = self.deployed
         tables = moto.session.client("dynamodb")
         for name in deployed.all("AWS::DynamoDB::Table"):
-            given = deployed.properties(name)
+            properties = deployed.properties(name)
             tables.create_table(
                 TableName=deployed.ref(name),
-                KeySchema=given["KeySchema"],
-                AttributeDefinitions=given["AttributeDefinitions"],
+                KeySchema=properties["KeySchema"],
+                AttributeDefinitions=properties["AttributeDefinitions"],
                 BillingMode="PAY_PER_REQUEST",
             )
         queues = moto.session.client("sqs")
@@ -168,11 +168,11 @@ class Cloud:
         secrets = moto.session.client("secretsmanager")
         self.arns = {}
         for name in deployed.all("AWS::SecretsManager::Secret"):
-            made = deployed.properties(name)["GenerateSecretString"]
-            value = json.loads(made["SecretStringTemplate"])
-            value[made["GenerateStringKey"]] = random.token_hex(16)
-            found = secrets.create_secret(Name=name, SecretString=json.dumps(value))
-            self.arns[deployed.ref(name)] = found["ARN"]
+            rule = deployed.properties(name)["GenerateSecretString"]
+            value = json.loads(rule["SecretStringTemplate"])
+            value[rule["GenerateStringKey"]] = random.token_hex(16)
+            secret = secrets.create_secret(Name=name, SecretString=json.dumps(value))
+            self.arns[deployed.ref(name)] = secret["ARN"]
 
     def fill_in(self) -> None:
         """What docs/deploy.md tells the operator to do after the first deploy."""
@@ -184,23 +184,23 @@ class Cloud:
 
     def _variables(self, name: str) -> dict[str, str]:
         """The deployed variables; only addresses are changed, to what listens here."""
-        found = dict(self.deployed.variables(name))
-        if "DOCSTOKG_SECRETS" in found:
-            ids = found["DOCSTOKG_SECRETS"].split(",")
-            found["DOCSTOKG_SECRETS"] = ",".join(self.arns[arn] for arn in ids)
-        if "DOCSTOKG_INDEX_URL" in found:
-            found["DOCSTOKG_INDEX_URL"] = self.search.url
-            found["SSL_CERT_FILE"] = str(self.folder / "certificate.pem")
-        if "DOCSTOKG_GRAPH_URL" in found:
-            found["DOCSTOKG_GRAPH_URL"] = f"sqlite:///{self.folder / 'graph.sqlite'}"
-        if "DOCSTOKG_JWT_JWKS_URL" in found:
-            found["DOCSTOKG_JWT_JWKS_URL"] = self.issuer.url
+        variables = dict(self.deployed.variables(name))
+        if "DOCSTOKG_SECRETS" in variables:
+            ids = variables["DOCSTOKG_SECRETS"].split(",")
+            variables["DOCSTOKG_SECRETS"] = ",".join(self.arns[arn] for arn in ids)
+        if "DOCSTOKG_INDEX_URL" in variables:
+            variables["DOCSTOKG_INDEX_URL"] = self.search.url
+            variables["SSL_CERT_FILE"] = str(self.folder / "certificate.pem")
+        if "DOCSTOKG_GRAPH_URL" in variables:
+            variables["DOCSTOKG_GRAPH_URL"] = f"sqlite:///{self.folder / 'graph.sqlite'}"
+        if "DOCSTOKG_JWT_JWKS_URL" in variables:
+            variables["DOCSTOKG_JWT_JWKS_URL"] = self.issuer.url
         if name == "synthesize":
-            found["DOCSTOKG_LLM_BASE_URL"] = self.model.url
-        found["DOCSTOKG_CACHE_DIR"] = str(self.folder / "tmp" / name)
+            variables["DOCSTOKG_LLM_BASE_URL"] = self.model.url
+        variables["DOCSTOKG_CACHE_DIR"] = str(self.folder / "tmp" / name)
         if name in self.ours.snap_start:
-            found["AWS_LAMBDA_INITIALIZATION_TYPE"] = "snap-start"
-        return found | {
+            variables["AWS_LAMBDA_INITIALIZATION_TYPE"] = "snap-start"
+        return variables | {
             "AWS_ENDPOINT_URL": self.aws.url,
             "AWS_DISABLE_HOST_PREFIX_INJECTION": "true",
             "AWS_ACCESS_KEY_ID": name,
@@ -209,7 +209,7 @@ class Cloud:
         }
 
     def publish(self) -> None:
-        """Start what is kept as a snapshot, as publishing a version does, up to the snapshot."""
+        """Start the processes of a snapshot, as publishing a version does."""
         for name in self.ours.snap_start:
             self.fleet.sandbox(name)
 
@@ -253,8 +253,8 @@ class Cloud:
             return Start("restore", sandbox.restore())
         return Start("INIT", sandbox.init_cpu_s)
 
-    def _start(self, given: str) -> dict[str, Any]:
-        return {"executionArn": "arn", **said(self.machine.execute(json.loads(given)))}
+    def _start(self, input_text: str) -> dict[str, Any]:
+        return {"executionArn": "arn", **outcome_of(self.machine.execute(json.loads(input_text)))}
 
     def _invoked(self, name: str, event: bytes) -> bytes:
         answer = self.call(name.rpartition("-")[2], json.loads(event))
@@ -264,7 +264,7 @@ class Cloud:
         """A question through the gateway's templates and the state machine."""
         template = templates.request_workflow(route, "arn:alias", self._caller())
         request = render_request(template, json.dumps(body), self._context())
-        outcome = said(self.machine.execute(json.loads(request["input"])))
+        outcome = outcome_of(self.machine.execute(json.loads(request["input"])))
         return render_response(templates.response("workflow"), outcome)
 
     def route(self, name: str, body: dict[str, Any], sandbox: Sandbox | None = None) -> Answer:
@@ -296,15 +296,15 @@ class Cloud:
         return templates.caller(self.ours.auth, self.ours.iam_namespaces)
 
     def _context(self) -> dict[str, Any]:
-        """What the gateway knows of a caller: a signature it checked, or the authoriser's word."""
-        known: dict[str, Any] = {"requestId": "req-1", "identity": {"userArn": ROLE}}
+        """Return the gateway's request context: a checked signature, or the authoriser's policy."""
+        context: dict[str, Any] = {"requestId": "req-1", "identity": {"userArn": ROLE}}
         if self.ours.auth == "jwt":
             headers = {"Authorization": f"Bearer {self.issuer.token()}"}
             policy = self.call("authorize", {"headers": headers, "methodArn": METHOD})
             (statement,) = policy["policyDocument"]["Statement"]
             assert statement["Effect"] == "Allow"
-            known["authorizer"] = policy["context"]
-        return known
+            context["authorizer"] = policy["context"]
+        return context
 
     def calls(self) -> Iterator[Call]:
         """Everything recorded, with the role of whoever signed it, once each."""
@@ -314,11 +314,11 @@ class Cloud:
             for name in self.deployed.all("AWS::IAM::ManagedPolicy")
             if "Loader" in name
         )
-        for who, call in dict.fromkeys(
-            (who, (c.action, c.resource, tuple(c.context.items())))
-            for who, c in (*self.aws.calls, *self.asked)
+        for signer, call in dict.fromkeys(
+            (signer, (c.action, c.resource, tuple(c.context.items())))
+            for signer, c in (*self.aws.calls, *self.asked)
         ):
-            principal = loader if who == LOADER else self.deployed.role_of(who)
+            principal = loader if signer == LOADER else self.deployed.role_of(signer)
             action, resource, context = call
             yield Call(principal, action, back.get(resource, resource), dict(context))
 
@@ -329,9 +329,9 @@ class Cloud:
         self.aws.close()
 
 
-def said(execution: Execution) -> dict[str, Any]:
+def outcome_of(execution: Execution) -> dict[str, Any]:
     """What StartSyncExecution says of an execution."""
-    found: dict[str, Any] = {"status": execution.status}
+    outcome: dict[str, Any] = {"status": execution.status}
     if execution.status == "SUCCEEDED":
-        found["output"] = json.dumps(execution.output, ensure_ascii=False)
-    return found
+        outcome["output"] = json.dumps(execution.output, ensure_ascii=False)
+    return outcome

@@ -19,7 +19,7 @@ ENVIRONMENTS = ("dev", "staging", "prod")
 
 
 class Template:
-    """Both stacks of an environment as one: what one imports of the other is put in its place."""
+    """Both stacks of an environment as one, with their imports resolved."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self.name = name
@@ -28,12 +28,12 @@ class Template:
         )
         self.texts = tuple(path.read_text(encoding="utf-8") for path in self.paths)
         bodies = [json.loads(text) for text in self.texts]
-        given = {
+        outputs = {
             (path.name.removesuffix(".template.json"), key): output["Value"]
             for path, body in zip(self.paths, bodies, strict=True)
             for key, output in body.get("Outputs", {}).items()
         }
-        data, run = (_read(body["Resources"], given) for body in bodies)
+        data, run = (_read(body["Resources"], outputs) for body in bodies)
         assert not data.keys() & run.keys() - {"CDKMetadata"}
         self.data, self.run = data, run
         self.resources: dict[str, dict[str, Any]] = data | run
@@ -49,26 +49,28 @@ class Template:
             if resource["Type"] == kind
         }
 
-    def one(self, kind: str) -> dict[str, Any]:
-        found = list(self.all(kind).values())
-        assert len(found) == 1, (kind, len(found))
-        return found[0]
+    def only(self, kind: str) -> dict[str, Any]:
+        matches = list(self.all(kind).values())
+        assert len(matches) == 1, (kind, len(matches))
+        return matches[0]
 
     @property
     def machine(self) -> dict[str, Any]:
         """The machine that answers; the other one, which loads, has no version in front of it."""
         machines = self.all("AWS::StepFunctions::StateMachine")
-        (found,) = (given for name, given in machines.items() if name.startswith("Workflow"))
-        return found
+        (machine,) = (
+            resource for name, resource in machines.items() if name.startswith("Workflow")
+        )
+        return machine
 
     def function(self, name: str) -> dict[str, Any]:
-        found = [
+        matches = [
             properties
             for properties in self.all("AWS::Lambda::Function").values()
             if properties["Handler"] == handler_of(name)
         ]
-        assert len(found) == 1, (name, len(found))
-        return found[0]
+        assert len(matches) == 1, (name, len(matches))
+        return matches[0]
 
     def statements(self) -> list[tuple[str, dict[str, Any]]]:
         """Every IAM statement with the logical id of its policy."""
@@ -86,7 +88,7 @@ def handler_of(name: str) -> str:
 
 
 def _read(value: Any, outputs: dict[tuple[str, str], Any]) -> Any:
-    """`value` with every Fn::GetStackOutput replaced by what that stack puts out."""
+    """Return `value` with every Fn::GetStackOutput replaced by that stack's output."""
     if isinstance(value, dict):
         if set(value) == {"Fn::GetStackOutput"}:
             named = value["Fn::GetStackOutput"]
@@ -118,12 +120,12 @@ def assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def infra_run(*program: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run Python at the root of the repository; `variables` beside what Node needs."""
-    given = {
+    environment = {
         "PATH": os.environ["PATH"],
         "HOME": os.environ.get("HOME", "/"),
         "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20",
     }
-    return ran(sys.executable, *program, cwd=ROOT, env=given | variables)
+    return ran(sys.executable, *program, cwd=ROOT, env=environment | variables)
 
 
 def synthesised(folder: Path, base: str, changes: str) -> Template:
@@ -135,8 +137,8 @@ def synthesised(folder: Path, base: str, changes: str) -> Template:
     )
     done = infra_run("-c", code)
     assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
-    (made,) = folder.iterdir()
-    return Template(folder, made.name)
+    (template_file,) = folder.iterdir()
+    return Template(folder, template_file.name)
 
 
 @contextmanager

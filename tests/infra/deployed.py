@@ -33,7 +33,7 @@ def _arn(service: str, tail: str, *, region: str = REGION) -> str:
     return f"arn:aws:{service}:{region}:{ACCOUNT}:{tail}"
 
 
-def _known(name: str) -> dict[str, tuple[str, dict[str, str]]]:
+def _physical_names(name: str) -> dict[str, tuple[str, dict[str, str]]]:
     """By type: the reference, and the attributes, of a resource of this name."""
     low, queue, topic = name.lower(), _arn("sqs", name), _arn("sns", name)
     machine = _arn("states", f"stateMachine:{name}")
@@ -84,12 +84,12 @@ class Deployed:
 
     def all(self, kind: str) -> list[str]:
         """Logical ids of a type."""
-        return [name for name, found in self._resources.items() if found["Type"] == kind]
+        return [name for name, resource in self._resources.items() if resource["Type"] == kind]
 
     def properties(self, name: str) -> dict[str, Any]:
         """The properties of one resource, resolved."""
-        found: dict[str, Any] = self.value(self._resources[name].get("Properties", {}))
-        return found
+        properties: dict[str, Any] = self.value(self._resources[name].get("Properties", {}))
+        return properties
 
     def ref(self, name: str) -> str:
         """What `Ref` gives for a logical id."""
@@ -97,26 +97,26 @@ class Deployed:
 
     def arn(self, name: str) -> str:
         """The ARN of a logical id."""
-        found = self._physical(name)
-        return found.attributes.get("Arn", found.ref)
+        physical = self._physical(name)
+        return physical.attributes.get("Arn", physical.ref)
 
     def function(self, name: str) -> str:
         """Logical id of a function of ours."""
-        (found,) = (
+        (logical_id,) = (
             key
             for key in self.all("AWS::Lambda::Function")
             if self._resources[key]["Properties"]["Handler"] == handler_of(name)
         )
-        return found
+        return logical_id
 
     def role_of(self, name: str) -> str:
         """ARN of a function's role."""
         return str(self.properties(self.function(name))["Role"])
 
     def variables(self, name: str) -> dict[str, str]:
-        """What a function finds in its environment."""
-        found: dict[str, str] = self.properties(self.function(name))["Environment"]["Variables"]
-        return found
+        """Return a function's environment variables."""
+        variables: dict[str, str] = self.properties(self.function(name))["Environment"]["Variables"]
+        return variables
 
     @property
     def machine(self) -> str:
@@ -130,26 +130,26 @@ class Deployed:
 
     def of(self, kind: str, part: str) -> str:
         """The logical id of a type that has this in it, of which there is one."""
-        (found,) = (name for name in self.all(kind) if part in name)
-        return found
+        (logical_id,) = (name for name in self.all(kind) if part in name)
+        return logical_id
 
     def only(self, kind: str) -> str:
         """The logical id of a type there is one of."""
         return self.of(kind, "")
 
-    def value(self, given: Any) -> Any:
-        """Resolve every intrinsic function below `given`."""
-        if isinstance(given, list):
-            return [item for raw in given if (item := self.value(raw)) is not None]
-        if not isinstance(given, dict):
-            return given
-        if len(given) == 1:
-            ((name, argument),) = given.items()
+    def value(self, node: Any) -> Any:
+        """Resolve every intrinsic function below `node`."""
+        if isinstance(node, list):
+            return [item for raw in node if (item := self.value(raw)) is not None]
+        if not isinstance(node, dict):
+            return node
+        if len(node) == 1:
+            ((name, argument),) = node.items()
             if name == "Ref":
                 return self._reference(argument)
             if name.startswith("Fn::"):
                 return self._intrinsic(name, argument)
-        return {key: self.value(item) for key, item in given.items()}
+        return {key: self.value(item) for key, item in node.items()}
 
     def _reference(self, name: str) -> str | None:
         if name == "AWS::NoValue":
@@ -174,25 +174,29 @@ class Deployed:
 
     def _physical(self, name: str) -> Physical:
         if name not in self._known:
-            self._known[name] = self._made(name)
+            self._known[name] = self._create_physical(name)
         return self._known[name]
 
-    def _made(self, name: str) -> Physical:
+    def _create_physical(self, name: str) -> Physical:
         resource = self._resources[name]
-        kind, given = resource["Type"], resource.get("Properties", {})
+        kind, properties = resource["Type"], resource.get("Properties", {})
         match kind:
             case "AWS::Lambda::Version":
-                version = self.arn(given["FunctionName"]["Ref"])
+                version = self.arn(properties["FunctionName"]["Ref"])
                 return Physical(f"{version}:1", {"Version": "1"})
             case "AWS::Lambda::Alias":
-                return Physical(f"{self.arn(given['FunctionName']['Ref'])}:{given['Name']}")
+                return Physical(
+                    f"{self.arn(properties['FunctionName']['Ref'])}:{properties['Name']}"
+                )
             case "AWS::StepFunctions::StateMachineVersion":
-                version = f"{self.value(given['StateMachineArn'])}:1"
+                version = f"{self.value(properties['StateMachineArn'])}:1"
                 return Physical(version, {"Arn": version})
             case "AWS::ApiGateway::Stage":
-                return Physical(given["StageName"])
-        own = next((self.value(given[key]) for key in OWN_NAME if key in given), name)
-        return Physical(*_known(own).get(kind.removeprefix("AWS::"), (name, {})))
+                return Physical(properties["StageName"])
+        physical_name = next(
+            (self.value(properties[key]) for key in OWN_NAME if key in properties), name
+        )
+        return Physical(*_physical_names(physical_name).get(kind.removeprefix("AWS::"), (name, {})))
 
 
 def sibling(arn: str) -> str:
@@ -200,5 +204,5 @@ def sibling(arn: str) -> str:
     *head, tail = arn.split(":", 5)
     if head[2] == "s3":
         return ":".join([*head, re.sub(r"^[^/]+", lambda m: f"{m[0]}-other", tail)])
-    found = re.sub(r"([:/])([^:/]+)", lambda m: f"{m[1]}{m[2]}-other", tail, count=1)
-    return ":".join([*head, found if found != tail else f"{tail}-other"])
+    renamed = re.sub(r"([:/])([^:/]+)", lambda m: f"{m[1]}{m[2]}-other", tail, count=1)
+    return ":".join([*head, renamed if renamed != tail else f"{tail}-other"])

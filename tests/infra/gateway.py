@@ -55,10 +55,10 @@ class Util:
         return re.sub(r"\\(.)([0-9a-f]{4})?", _unit, plain)
 
 
-def _unit(found: re.Match[str]) -> str:
-    if found[1] != "u":
-        return found[0]
-    return "\x7f" if found[2] == "007f" else f"\\u{found[2].upper()}"
+def _unit(match: re.Match[str]) -> str:
+    if match[1] != "u":
+        return match[0]
+    return "\x7f" if match[2] == "007f" else f"\\u{match[2].upper()}"
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def render_request(
 
 
 def render_response(template: str, payload: Any, status: int = 200) -> Answer:
-    """What the client gets for an integration response of `payload`."""
+    """Return the client's response for an integration response of `payload`."""
     context: dict[str, Any] = {"requestId": "req-1", "responseOverride": {"header": {}}}
     body = _merge(template, json.dumps(payload, ensure_ascii=False), context).strip()
     override = context["responseOverride"]

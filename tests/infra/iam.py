@@ -56,10 +56,10 @@ class Policies:
 
     def allows(self, call: Call) -> bool:
         """Decide one call."""
-        own = self.of_roles.get(call.principal, self.managed.get(call.principal, []))
+        statements = self.of_roles.get(call.principal, self.managed.get(call.principal, []))
         named = (r for r in self.of_resources if fnmatch.fnmatchcase(call.resource, r))
         theirs = [statement for name in named for statement in self.of_resources[name]]
-        matching = [s for s in own if _matches(s, call)]
+        matching = [s for s in statements if _matches(s, call)]
         granting = [s for s in theirs if _matches(s, call) and _names(s, call.principal)]
         if any(s["Effect"] == "Deny" for s in (*matching, *granting)):
             return False
@@ -91,27 +91,27 @@ class Policies:
         deployed = self._deployed
         for name in deployed.all("AWS::KMS::Key"):
             self._add(deployed.arn(name), deployed.properties(name)["KeyPolicy"]["Statement"])
-        for kind, many in (("SNS::Topic", "Topics"), ("SQS::Queue", "Queues")):
+        for kind, plural in (("SNS::Topic", "Topics"), ("SQS::Queue", "Queues")):
             addresses = {deployed.ref(n): deployed.arn(n) for n in deployed.all(f"AWS::{kind}")}
             for name in deployed.all(f"AWS::{kind}Policy"):
                 policy = deployed.properties(name)
-                for address in policy[many]:
+                for address in policy[plural]:
                     self._add(addresses[address], policy["PolicyDocument"]["Statement"])
         for name in deployed.all("AWS::S3::BucketPolicy"):
             policy = deployed.properties(name)
             statements = policy["PolicyDocument"]["Statement"]
             self._add(f"arn:aws:s3:::{policy['Bucket']}*", statements)
         for name in deployed.all("AWS::Lambda::Permission"):
-            given = deployed.properties(name)
-            condition = {"ArnLike": {"aws:SourceArn": given["SourceArn"]}}
+            properties = deployed.properties(name)
+            condition = {"ArnLike": {"aws:SourceArn": properties["SourceArn"]}}
             statement = {
                 "Effect": "Allow",
-                "Principal": {"Service": given["Principal"]},
-                "Action": given["Action"],
-                "Resource": given["FunctionName"],
+                "Principal": {"Service": properties["Principal"]},
+                "Action": properties["Action"],
+                "Resource": properties["FunctionName"],
                 "Condition": condition,
             }
-            self._add(given["FunctionName"], [statement])
+            self._add(properties["FunctionName"], [statement])
         for name in deployed.all("AWS::Logs::ResourcePolicy"):
             document = json.loads(deployed.properties(name)["PolicyDocument"])
             for statement in document["Statement"]:
@@ -142,12 +142,12 @@ def _holds(operator: str, key: str, wanted: list[str], call: Call) -> bool:
     kind = operator.removeprefix("ForAnyValue:")
     if kind not in OPERATORS or key not in KEYS:
         raise UnknownCondition(f"{operator} {key}")
-    given = {"aws:SecureTransport": "true", **call.context}.get(key)
-    if given is None:
+    actual = {"aws:SecureTransport": "true", **call.context}.get(key)
+    if actual is None:
         return False
     if kind in ("StringEquals", "Bool"):
-        return given in [str(value).lower() if kind == "Bool" else value for value in wanted]
-    return any(_like(value, given) for value in wanted)
+        return actual in [str(value).lower() if kind == "Bool" else value for value in wanted]
+    return any(_like(value, actual) for value in wanted)
 
 
 def _like(pattern: str, text: str) -> bool:
@@ -167,10 +167,10 @@ def _names(statement: Statement, principal: str) -> bool:
 
 
 def _principals(statement: Statement, kind: str) -> list[str]:
-    given = statement.get("Principal", {})
-    if given == "*":
+    principal = statement.get("Principal", {})
+    if principal == "*":
         return ["*"]
-    return _list(given.get(kind, []))
+    return _list(principal.get(kind, []))
 
 
 def _list(value: Any) -> list[Any]:

@@ -55,7 +55,7 @@ def run(plan: dict[str, Any], commands_dir: Path) -> dict[str, list[str]]:
             )
             for number, process in enumerate(plan["processes"])
         ]
-        ended = [job.result() for job in jobs]
+        outcomes = [job.result() for job in jobs]
     traces = "\n".join(
         path.read_text(encoding="utf-8", errors="replace")
         for path in sorted(commands_dir.glob("*.trace*"))
@@ -63,8 +63,8 @@ def run(plan: dict[str, Any], commands_dir: Path) -> dict[str, list[str]]:
     return {
         "queries": queries,
         "connections": sorted(_outside(traces)),
-        "files": sorted(_written(traces)),
-        "failures": [text for text in ended if text],
+        "files": sorted(_traced_files(traces)),
+        "failures": [text for text in outcomes if text],
     }
 
 
@@ -121,7 +121,7 @@ def _outside(traces: str) -> set[str]:
     }
 
 
-def _written(traces: str) -> set[str]:
+def _traced_files(traces: str) -> set[str]:
     """Return the paths opened for writing, apart from devices and this process's own `/proc`."""
     return {
         path

@@ -34,29 +34,29 @@ class Runs:
         self.aborting: set[str] = set()
         self.hanging: set[str] = set()
 
-    def begin(self, name: str, given: str) -> None:
-        self.began[name] = ["RUNNING", given]
+    def begin(self, name: str, input_text: str) -> None:
+        self.began[name] = ["RUNNING", input_text]
         if name in self.hanging:
             return
-        threading.Thread(target=self._run, args=(name, given), daemon=True).start()
+        threading.Thread(target=self._run, args=(name, input_text), daemon=True).start()
 
     def running(self) -> list[str]:
         return [name for name, (status, _) in self.began.items() if status == "RUNNING"]
 
     def find(self, name: str) -> tuple[str, str] | None:
-        status, given = self.began.get(name, ("", ""))
-        return (status, given) if status else None
+        status, input_text = self.began.get(name, ("", ""))
+        return (status, input_text) if status else None
 
     def stop(self, name: str) -> None:
         self.began[name][0] = "ABORTED"
 
-    def _run(self, name: str, given: str) -> None:
+    def _run(self, name: str, input_text: str) -> None:
         if name in self.aborting:
             self.began[name][0] = "ABORTED"
             return
         status = "FAILED"
         try:
-            status = self._cloud.run(json.loads(given))
+            status = self._cloud.run(json.loads(input_text))
         finally:
             self.began[name][0] = status
 
@@ -82,45 +82,47 @@ class LoadingCloud(Cloud):
         # Of this process, which is the machine: moto's own, no call of a function.
         self.objects = S3Objects(self.bucket)
 
-    def run(self, given: Mapping[str, Any]) -> str:
+    def run(self, run_input: Mapping[str, Any]) -> str:
         """Run the machine once; its status."""
         functions = {spec.substitution: self._stage(spec.name) for spec in STAGES}
-        ended = run_ingest(functions, self.objects, given)
-        self.said.append(f"{given['run_id']}: {ended.status} {ended.error} {ended.cause}")
-        return ended.status
+        execution = run_ingest(functions, self.objects, run_input)
+        self.said.append(
+            f"{run_input['run_id']}: {execution.status} {execution.error} {execution.cause}"
+        )
+        return execution.status
 
     def _stage(self, name: str) -> Any:
         return lambda event, _: self.fleet.invoke(name, event)
 
-    def sources(self, run_id: str, **more: Any) -> dict[str, Any]:
+    def sources(self, run_id: str, **fields: Any) -> dict[str, Any]:
         """The input of an operator's run over all sources of the namespace."""
-        given = {"run_id": run_id, "namespace": NAMESPACE, "bucket": self.bucket}
+        base = {"run_id": run_id, "namespace": NAMESPACE, "bucket": self.bucket}
         return {
-            **given,
+            **base,
             **{"prefix": f"sources/{NAMESPACE}/", "sync": True, "max_removed": 0, "remove": []},
-            **more,
+            **fields,
         }
 
     def report(self, run_id: str) -> dict[str, Any]:
         return dict(json.loads(self.objects.get(f"runs/{run_id}/report.json")))
 
-    def ask(self, route: str, body: dict[str, Any], job: str) -> tuple[int, dict[str, Any]]:
+    def request(self, route: str, body: dict[str, Any], job: str) -> tuple[int, dict[str, Any]]:
         """Status and body of one request to the documents function."""
         reply = self.fleet.invoke("documents", event(body, route, SENDER, job))
         return reply["statusCode"], json.loads(reply["body"])
 
     def send(self, route: str, body: dict[str, Any], job: str) -> None:
-        """Begin a job, and keep what is told of it once its run has ended."""
-        status, told = self.ask(route, body, job)
-        assert status == 202, told
-        self.jobs[job] = self._ended(job)
+        """Begin a job, and keep its report after its run has ended."""
+        status, reply = self.request(route, body, job)
+        assert status == 202, reply
+        self.jobs[job] = self._finished(job)
 
-    def _ended(self, job: str) -> dict[str, Any]:
+    def _finished(self, job: str) -> dict[str, Any]:
         until = time.monotonic() + PATIENCE_S
         while True:
-            status, told = self.ask("job", {"id": job}, f"asked-{job}")
-            assert status == 200, told
-            if told["state"] != "running":
-                return told
+            status, reply = self.request("job", {"id": job}, f"asked-{job}")
+            assert status == 200, reply
+            if reply["state"] != "running":
+                return reply
             assert time.monotonic() < until, self.said
             time.sleep(0.1)

@@ -44,13 +44,13 @@ class Moto:
         self._mock.start()
         self.session = boto3.session.Session("x", "x", region_name=REGION)
 
-    def forward(self, service: str, asked: BaseHTTPRequestHandler, body: bytes) -> Answer:
+    def forward(self, service: str, request: BaseHTTPRequestHandler, body: bytes) -> Answer:
         """Status, body and content type of one request, as the service would answer it."""
-        headers = {name: value for name, value in asked.headers.items() if name.lower() != "host"}
-        url = f"https://{service}.{REGION}.amazonaws.com{asked.path}"
-        answer = requests.request(asked.command, url, data=body, headers=headers, timeout=30)
-        kept = {name: answer.headers[name] for name in KEPT if name in answer.headers}
-        return answer.status_code, answer.content, kept
+        headers = {name: value for name, value in request.headers.items() if name.lower() != "host"}
+        url = f"https://{service}.{REGION}.amazonaws.com{request.path}"
+        answer = requests.request(request.command, url, data=body, headers=headers, timeout=30)
+        reply_headers = {name: answer.headers[name] for name in KEPT if name in answer.headers}
+        return answer.status_code, answer.content, reply_headers
 
     def close(self) -> None:
         """Give AWS back to whoever comes after."""
@@ -58,7 +58,7 @@ class Moto:
 
 
 class LoopbackAws(Loopback):
-    """One endpoint for every service; `calls` is what was asked of it, in order."""
+    """One endpoint for every service; `calls`: its requests, in order."""
 
     def __init__(
         self,
@@ -78,43 +78,45 @@ class LoopbackAws(Loopback):
         self._executions = executions
         super().__init__(self._answer)
 
-    def _answer(self, asked: BaseHTTPRequestHandler, body: bytes) -> Answer:
-        signed = SIGNED.search(asked.headers.get("authorization", ""))
+    def _answer(self, request: BaseHTTPRequestHandler, body: bytes) -> Answer:
+        signed = SIGNED.search(request.headers.get("authorization", ""))
         if signed is None:
             return 403, b'{"__type": "MissingAuthenticationToken"}', JSON
-        who, service = signed["key"], signed["service"]
-        target = asked.headers.get("x-amz-target", "").rpartition(".")[2]
+        signer, service = signed["key"], signed["service"]
+        target = request.headers.get("x-amz-target", "").rpartition(".")[2]
         if service == "states" and target == "StartSyncExecution":
-            given = json.loads(body)
-            machine, _, qualifier = _qualified(given["stateMachineArn"], 7)
+            payload = json.loads(body)
+            machine, _, qualifier = _qualified(payload["stateMachineArn"], 7)
             context = {"states:StateMachineQualifier": qualifier} if qualifier else {}
-            self.calls.append((who, Call("", f"states:{target}", machine, context)))
-            return 200, json.dumps(self._start(given["input"])).encode(), JSON
+            self.calls.append((signer, Call("", f"states:{target}", machine, context)))
+            return 200, json.dumps(self._start(payload["input"])).encode(), JSON
         if service == "states":
-            return self._executed(who, target, json.loads(body))
-        if service == "lambda" and asked.path.endswith("/invocations"):
-            arn = unquote(asked.path.split("/functions/")[1].removesuffix("/invocations"))
-            self.calls.append((who, Call("", "lambda:InvokeFunction", arn)))
+            return self._executed(signer, target, json.loads(body))
+        if service == "lambda" and request.path.endswith("/invocations"):
+            arn = unquote(request.path.split("/functions/")[1].removesuffix("/invocations"))
+            self.calls.append((signer, Call("", "lambda:InvokeFunction", arn)))
             return 200, self._invoke(_qualified(arn, 7)[0].rpartition(":")[2], body), JSON
         if service == "s3":
-            self.calls.append((who, s3_call(asked.command, asked.path)))
-            answer = self._moto.forward(service, asked, body)
+            self.calls.append((signer, s3_call(request.command, request.path)))
+            answer = self._moto.forward(service, request, body)
             # Nobody here may list a whole bucket, and is not told then what is not there.
             return answer if b"<Code>NoSuchKey</Code>" not in answer[1] else FORBIDDEN
-        context = _told(body) if service == "dynamodb" else {}
-        self.calls.append((who, Call("", f"{service}:{target}", _resource(service, body), context)))
-        return self._moto.forward(service, asked, body)
+        context = _key_context(body) if service == "dynamodb" else {}
+        self.calls.append(
+            (signer, Call("", f"{service}:{target}", _resource(service, body), context))
+        )
+        return self._moto.forward(service, request, body)
 
-    def _executed(self, who: str, target: str, given: dict[str, Any]) -> Answer:
+    def _executed(self, signer: str, target: str, payload: dict[str, Any]) -> Answer:
         """What Step Functions says of a standard machine's executions."""
-        arn = given.get("executionArn") or given["stateMachineArn"]
-        self.calls.append((who, Call("", f"states:{target}", arn)))
+        arn = payload.get("executionArn") or payload["stateMachineArn"]
+        self.calls.append((signer, Call("", f"states:{target}", arn)))
         if self._executions is None and target == "ListExecutions":
             return 200, b'{"executions": []}', JSON
         assert self._executions is not None, target
         if target == "StartExecution":
-            self._executions.begin(given["name"], given["input"])
-            begun = arn.replace(":stateMachine:", ":execution:") + f":{given['name']}"
+            self._executions.begin(payload["name"], payload["input"])
+            begun = arn.replace(":stateMachine:", ":execution:") + f":{payload['name']}"
             return 200, json.dumps({"executionArn": begun, "startDate": 1.0}).encode(), JSON
         if target == "ListExecutions":
             names = [{"name": name} for name in self._executions.running()]
@@ -122,37 +124,37 @@ class LoopbackAws(Loopback):
         if target == "StopExecution":
             self._executions.stop(arn.rpartition(":")[2])
             return 200, b'{"stopDate": 1.0}', JSON
-        found = self._executions.find(arn.rpartition(":")[2])
-        if found is None:
+        execution = self._executions.find(arn.rpartition(":")[2])
+        if execution is None:
             return 400, b'{"__type": "ExecutionDoesNotExist"}', JSON
-        told = {"executionArn": arn, "status": found[0], "input": found[1]}
-        return 200, json.dumps(told).encode(), JSON
+        description = {"executionArn": arn, "status": execution[0], "input": execution[1]}
+        return 200, json.dumps(description).encode(), JSON
 
 
 def _qualified(arn: str, parts: int) -> tuple[str, str, str]:
     """An ARN of `parts` parts apart from its qualifier."""
-    found = arn.split(":")
-    return ":".join(found[:parts]), ":", ":".join(found[parts:])
+    pieces = arn.split(":")
+    return ":".join(pieces[:parts]), ":", ":".join(pieces[parts:])
 
 
-def _told(body: bytes) -> dict[str, str]:
+def _key_context(body: bytes) -> dict[str, str]:
     """The key of an item about an answer in the making; whoever reaches others reaches all."""
-    given = json.loads(body)
-    key = str(next(iter((given.get("Key") or given["Item"]).values())).get("S"))
+    payload = json.loads(body)
+    key = str(next(iter((payload.get("Key") or payload["Item"]).values())).get("S"))
     return {"dynamodb:LeadingKeys": key} if key.startswith("told:") else {}
 
 
 def _resource(service: str, body: bytes) -> str:
     """The ARN a request is about, by each service's own parameter."""
-    given = json.loads(body)
+    payload = json.loads(body)
     match service:
         case "dynamodb":
-            return f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/{given['TableName']}"
+            return f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/{payload['TableName']}"
         case "sqs":
-            name = given["QueueUrl"].rpartition("/")[2]
+            name = payload["QueueUrl"].rpartition("/")[2]
             return f"arn:aws:sqs:{REGION}:{ACCOUNT}:{name}"
         case "secretsmanager":
-            return str(given["SecretId"])
+            return str(payload["SecretId"])
     raise KeyError(service)
 
 

@@ -28,7 +28,7 @@ Heard = Callable[[str, str, str], None]
 
 
 class Documents:
-    """Indices and what was put into them."""
+    """Indices and their documents."""
 
     def __init__(self) -> None:
         self._behind: dict[str, str] = {}
@@ -43,18 +43,18 @@ class Documents:
             lines = [json.loads(line) for line in body.splitlines()]
             pairs = zip(lines[::2], lines[1::2], strict=True)
             return 200, {"responses": [self._search(h["index"], b) for h, b in pairs]}
-        given: Json = json.loads(body) if body and last != "_bulk" else {}
+        payload: Json = json.loads(body) if body and last != "_bulk" else {}
         if scope[1:] == ["_doc"]:
-            return self._document(method, name, last, given)
+            return self._document(method, name, last, payload)
         if scope[1:] == ["_create"]:
             if last in self._documents.get(name, {}):
                 return 409, {"status": 409, "error": {"type": "version_conflict_engine_exception"}}
-            return self._document(method, name, last, given)
+            return self._document(method, name, last, payload)
         match method, last:
             case "PUT", "_mapping":
-                kept = self._mappings[name]
-                kept.setdefault("properties", {}).update(given.get("properties", {}))
-                kept["_meta"] = given.get("_meta", kept.get("_meta"))
+                mapping = self._mappings[name]
+                mapping.setdefault("properties", {}).update(payload.get("properties", {}))
+                mapping["_meta"] = payload.get("_meta", mapping.get("_meta"))
                 return 200, {"acknowledged": True}
             case "GET", "_mapping":
                 if name not in self._mappings:
@@ -65,30 +65,30 @@ class Documents:
             case "POST", "_mget":
                 if name not in self._documents:
                     return 404, {"status": 404, "error": {"type": "index_not_found_exception"}}
-                keys = given.get("ids") or [one["_id"] for one in given["docs"]]
-                return 200, {"docs": [self._one(name, key) for key in keys]}
+                keys = payload.get("ids") or [entry["_id"] for entry in payload["docs"]]
+                return 200, {"docs": [self._stored_document(name, key) for key in keys]}
             case "POST", "_search":
-                return 200, self._search(scope[0], given)
+                return 200, self._search(scope[0], payload)
             case "POST", "_refresh":
                 return 200, {}
             case "PUT", _ if not scope:
-                self._mappings[last] = given["mappings"]
+                self._mappings[last] = payload["mappings"]
                 self._documents[last] = {}
-                self._behind |= dict.fromkeys(given.get("aliases", {}), last)
+                self._behind |= dict.fromkeys(payload.get("aliases", {}), last)
                 return 200, {"acknowledged": True}
         return 400, {"status": 400, "error": {"type": "unknown", "reason": f"{method} {path}"}}
 
-    def _document(self, method: str, name: str, key: str, given: Json) -> tuple[int, Json]:
+    def _document(self, method: str, name: str, key: str, payload: Json) -> tuple[int, Json]:
         if name not in self._documents:
             return 404, {"status": 404, "error": {"type": "index_not_found_exception"}}
-        held = self._documents[name]
+        documents = self._documents[name]
         if method == "GET":
-            return (200 if key in held else 404), self._one(name, key)
-        result = "updated" if key in held else "created"
+            return (200 if key in documents else 404), self._stored_document(name, key)
+        result = "updated" if key in documents else "created"
         if method == "DELETE":
-            result = "deleted" if held.pop(key, None) is not None else "not_found"
+            result = "deleted" if documents.pop(key, None) is not None else "not_found"
         else:
-            held[key] = given
+            documents[key] = payload
         return 200, {"_id": key, "result": result, "_seq_no": 0, "_primary_term": 1}
 
     def _write(self, name: str, body: str) -> list[Json]:
@@ -96,12 +96,12 @@ class Documents:
         outcomes = []
         for line in lines:
             ((action, meta),) = json.loads(line).items()
-            given = {} if action == "delete" else json.loads(next(lines))
-            status, told = self._document(action.upper(), name, meta["_id"], given)
-            outcomes.append({action: {"status": status, **told}})
+            document = {} if action == "delete" else json.loads(next(lines))
+            status, outcome = self._document(action.upper(), name, meta["_id"], document)
+            outcomes.append({action: {"status": status, **outcome}})
         return outcomes
 
-    def _one(self, name: str, key: str) -> Json:
+    def _stored_document(self, name: str, key: str) -> Json:
         source = self._documents[name].get(key)
         if source is None:
             return {"_id": key, "found": False}
@@ -111,10 +111,10 @@ class Documents:
 
     def _search(self, alias: str, body: Json) -> Json:
         name = self._behind.get(alias, alias)
-        asked = json.dumps(body.get("query", {}))
-        spaces = re.findall(r'"namespace": "([^"]+)"', asked)
-        doc_facets = re.findall(r'"facets": "([^"]+)"', asked)
-        words = set(re.findall(r"\w{3,}", asked.lower()))
+        query_text = json.dumps(body.get("query", {}))
+        spaces = re.findall(r'"namespace": "([^"]+)"', query_text)
+        doc_facets = re.findall(r'"facets": "([^"]+)"', query_text)
+        words = set(re.findall(r"\w{3,}", query_text.lower()))
         visible = {
             key: source
             for key, source in self._documents.get(name, {}).items()
@@ -129,8 +129,8 @@ class Documents:
             hits = [hit for hit in hits if hit["_source"]["doc_id"] > after]
             hits.sort(key=lambda hit: hit["_source"]["doc_id"])
         size = body.get("size", 10)
-        names = _buckets(one["namespace"] for one in visible.values())
-        tokens = _buckets(t for one in visible.values() for t in one.get("tokens", ()))
+        names = _buckets(document["namespace"] for document in visible.values())
+        tokens = _buckets(t for document in visible.values() for t in document.get("tokens", ()))
         return {
             "took": 1,
             "timed_out": False,
@@ -138,14 +138,14 @@ class Documents:
             "hits": {"total": {"value": len(hits)}, "hits": hits[:size]},
             "aggregations": {
                 "names": {"buckets": names},
-                "spaces": {"buckets": [{**one, "held": {"buckets": []}} for one in names]},
+                "spaces": {"buckets": [{**bucket, "held": {"buckets": []}} for bucket in names]},
                 "tokens": {"buckets": tokens},
             },
         }
 
 
 def _ids_in(body: Json) -> list[tuple[str, list[str]]]:
-    """What a query asks for by id: a field, and its values."""
+    """Return the field and the values of a query by id."""
     clauses = body.get("query", {}).get("bool", {}).get("filter", [])
     return [
         (field, wanted)
@@ -156,8 +156,8 @@ def _ids_in(body: Json) -> list[tuple[str, list[str]]]:
 
 
 def _fits(source: Json, field: str, wanted: list[str]) -> bool:
-    held = source.get(field)
-    return bool(set(held if isinstance(held, list) else [held]) & set(wanted))
+    stored = source.get(field)
+    return bool(set(stored if isinstance(stored, list) else [stored]) & set(wanted))
 
 
 def _hit(key: str, source: Json, words: set[str]) -> Json:
@@ -182,16 +182,16 @@ class LoopbackSearch(Loopback):
         self._secrets, self._heard, self._lock = secrets, heard, threading.Lock()
         super().__init__(self._answered, tls=certificate)
 
-    def _answered(self, asked: BaseHTTPRequestHandler, body: bytes) -> tuple[int, Json]:
-        headers = {name.lower(): value for name, value in asked.headers.items()}
-        url = f"https://{headers['host']}{asked.path}"
-        path = asked.path.partition("?")[0]
+    def _answered(self, request: BaseHTTPRequestHandler, body: bytes) -> tuple[int, Json]:
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        url = f"https://{headers['host']}{request.path}"
+        path = request.path.partition("?")[0]
         try:
-            who = signer_of(self._secrets, "es", (asked.command, url, headers, body), NEEDED)
+            signer = signer_of(self._secrets, "es", (request.command, url, headers, body), NEEDED)
         except ValueError as exc:
             self.refused.append(str(exc))
             return 403, {"message": str(exc)}
-        self._heard(who, asked.command, path)
+        self._heard(signer, request.command, path)
         plain = gzip.decompress(body) if headers.get("content-encoding") == "gzip" else body
         with self._lock:
-            return self.documents.answer(asked.command, path, plain.decode("utf-8"))
+            return self.documents.answer(request.command, path, plain.decode("utf-8"))

@@ -15,18 +15,23 @@ Made by `make resources-page`. A cell names the stacks that hold the type: data,
 
 def page(templates: list[Template]) -> str:
     """The whole page, from the templates of every environment."""
-    stacks = [{"data": kinds(one.data), "run": kinds(one.run)} for one in templates]
-    lines = ["| | " + " | ".join(one.name for one in templates) + " |"]
+    stacks = [{"data": kinds(template.data), "run": kinds(template.run)} for template in templates]
+    lines = ["| | " + " | ".join(template.name for template in templates) + " |"]
     lines.append("|---" * (len(templates) + 1) + "|")
-    for kind in sorted({kind for one in stacks for held in one.values() for kind in held}):
-        cells = [", ".join(name for name, held in one.items() if kind in held) for one in stacks]
+    for kind in sorted(
+        {kind for stack in stacks for kind_set in stack.values() for kind in kind_set}
+    ):
+        cells = [
+            ", ".join(name for name, kind_set in stack.items() if kind in kind_set)
+            for stack in stacks
+        ]
         lines.append(f"| {kind.removeprefix('AWS::')} | " + " | ".join(cells) + " |")
     return HEAD + "\n".join(lines) + "\n"
 
 
 def kinds(resources: dict[str, Any]) -> set[str]:
     """The types of a stack's resources."""
-    return {one["Type"] for one in resources.values()}
+    return {resource["Type"] for resource in resources.values()}
 
 
 if __name__ == "__main__":

@@ -49,12 +49,12 @@ def rights(deployed: Deployed) -> Iterator[Right]:
 
 
 def _may(
-    page: str, who: str, actions: str, resource: str, context: Mapping[str, str] = NOTHING
+    page: str, principal: str, actions: str, resource: str, context: Mapping[str, str] = NOTHING
 ) -> Iterator[Right]:
     """`actions`: a service and its verbs, as "kms:Decrypt GenerateDataKey"."""
     service, _, verbs = actions.partition(":")
     for verb in verbs.split():
-        yield Right(Call(who, f"{service}:{verb}", resource, context), page)
+        yield Right(Call(principal, f"{service}:{verb}", resource, context), page)
 
 
 def _assumes(service: str, role: str, context: Mapping[str, str] = NOTHING) -> Iterator[Right]:
@@ -110,7 +110,7 @@ def _machines(deployed: Deployed) -> Iterator[Right]:
 
 
 def _maps(deployed: Deployed) -> Iterator[Right]:
-    """What a distributed map does: lists, starts children of its own machine, writes results."""
+    """Yield the calls of a distributed map: listing, child executions, results."""
     machine = deployed.arn(deployed.loading)
     role = deployed.properties(deployed.loading)["RoleArn"]
     execution = machine.replace(":stateMachine:", ":execution:")
@@ -142,8 +142,8 @@ def _alarms(deployed: Deployed) -> Iterator[Right]:
     ):
         for topic in topics:
             yield from _may(page, service, "sns:Publish", topic, OURS)
-        told = "SNS guide: sns-key-management, event sources from AWS services"
-        yield from _may(told, service, "kms:Decrypt GenerateDataKey", _key(deployed), OURS)
+        guide = "SNS guide: sns-key-management, event sources from AWS services"
+        yield from _may(guide, service, "kms:Decrypt GenerateDataKey", _key(deployed), OURS)
 
 
 def _background(deployed: Deployed) -> Iterator[Right]:
@@ -255,8 +255,11 @@ def _people(deployed: Deployed) -> Iterator[Right]:
     yield from _may(page, loader, "iam:PassRole", _role(deployed, "Snapshots"))
     page = "API Gateway guide: api-gateway-control-access-using-iam-policies-to-invoke-api"
     sent = ("POST/v1/documents", "DELETE/v1/documents/a%2Fb.md", "GET/v1/jobs/job-1")
-    for who, path in (("Callers", "POST/v1/answer"), *(("ApiSenders", one) for one in sent)):
-        yield from _may(page, policy(who), "execute-api:Invoke", f"{API}/live/{path}")
+    for caller_role, path in (
+        ("Callers", "POST/v1/answer"),
+        *(("ApiSenders", sender_path) for sender_path in sent),
+    ):
+        yield from _may(page, policy(caller_role), "execute-api:Invoke", f"{API}/live/{path}")
     bucket = deployed.arn(bucket_of(deployed, "Intake"))
     page = "S3 guide: security_iam_service-with-iam; UsingKMSEncryption, permissions"
     objects = "s3:GetObject PutObject DeleteObject"

@@ -1,4 +1,4 @@
-"""What makes CloudFormation replace a store: `python -m tests.infra.stores FOLDER > stores.json`.
+"""Properties that make CloudFormation replace a store: `python -m tests.infra.stores FOLDER`.
 
 Of each resource that holds content: its logical id, its type, and the values of the properties
 whose change replaces it, as the schemas of CloudFormation's registry say, which cfn-lint brings.
@@ -23,7 +23,7 @@ BY_POLICY = {"AWS::OpenSearchService::Domain": "EnableVersionUpgrade"}
 
 
 def stores(template: Template) -> dict[str, dict[str, Any]]:
-    """By logical id: the type and what of it replaces it."""
+    """Return type and replacing properties by logical id."""
     return {
         name: {"Type": resource["Type"], "replaced by": _replacing(resource)}
         for name, resource in sorted(template.data.items())
@@ -39,10 +39,10 @@ def _replacing(resource: dict[str, Any]) -> dict[str, Any]:
         *schema.get("createOnlyProperties", ()),
         *schema.get("conditionalCreateOnlyProperties", ()),
     ]
-    found = {path: _at(resource.get("Properties", {}), path) for path in sorted(paths)}
+    properties = {path: _at(resource.get("Properties", {}), path) for path in sorted(paths)}
     if switch := BY_POLICY.get(resource["Type"]):
-        found[switch] = resource.get("UpdatePolicy", {}).get(switch)
-    return {path.removeprefix("/properties/"): value for path, value in found.items() if value}
+        properties[switch] = resource.get("UpdatePolicy", {}).get(switch)
+    return {path.removeprefix("/properties/"): value for path, value in properties.items() if value}
 
 
 def _at(properties: Any, path: str) -> Any:
@@ -54,5 +54,5 @@ def _at(properties: Any, path: str) -> Any:
 
 
 if __name__ == "__main__":
-    found = {name: stores(Template(Path(sys.argv[1]), name)) for name in ENVIRONMENTS}
-    sys.stdout.write(json.dumps(found, indent=1, sort_keys=True) + "\n")
+    report = {name: stores(Template(Path(sys.argv[1]), name)) for name in ENVIRONMENTS}
+    sys.stdout.write(json.dumps(report, indent=1, sort_keys=True) + "\n")

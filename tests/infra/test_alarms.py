@@ -1,4 +1,4 @@
-"""What would be watched once deployed: alarms, dead letters, silence, the dashboard's metrics."""
+"""Monitoring of a deployment: alarms, dead letters, silence, the dashboard's metrics."""
 
 import json
 import re
@@ -24,9 +24,9 @@ def test_alarms_tell_somebody_and_cover_the_operations_page(template: Template) 
     }
     assert len(topics) == 2
     for alarm in alarms.values():
-        (told,) = alarm["AlarmActions"]
+        (action,) = alarm["AlarmActions"]
         end = alarm["AlarmName"].removeprefix(f"docstokg-{template.name}-")
-        assert told == topics["Alerts" if end in PAGING else "Notices"], end
+        assert action == topics["Alerts" if end in PAGING else "Notices"], end
         assert alarm["AlarmDescription"]
     (budget,) = template.all("AWS::Budgets::Budget").values()
     (reader,) = budget["NotificationsWithSubscribers"][0]["Subscribers"]
@@ -67,21 +67,23 @@ def test_all_logs_are_kept_equally_long_and_the_firewall_writes_some(template: T
     assert {group["RetentionInDays"] for group in groups} == {environment(template.name).log_days}
     acls = template.all("AWS::WAFv2::WebACL")
     configured = template.all("AWS::WAFv2::LoggingConfiguration").values()
-    assert [one["ResourceArn"]["Fn::GetAtt"][0] for one in configured] == list(acls)
-    for one in configured:
-        assert "aws-waf-logs-" in json.dumps(one["LogDestinationConfigs"])
-        redacted = json.dumps(one["RedactedFields"]).lower()
+    assert [configuration["ResourceArn"]["Fn::GetAtt"][0] for configuration in configured] == list(
+        acls
+    )
+    for configuration in configured:
+        assert "aws-waf-logs-" in json.dumps(configuration["LogDestinationConfigs"])
+        redacted = json.dumps(configuration["RedactedFields"]).lower()
         assert all(word in redacted for word in ("authorization", "x-api-key", "querystring"))
 
 
-def test_a_trace_that_cannot_be_written_ends_in_a_queue_somebody_hears_of(
+def test_unwritten_traces_reach_a_queue_with_an_alarm(
     template: Template,
 ) -> None:
     queues = template.all("AWS::SQS::Queue")
     redriven = {
         name: queue["RedrivePolicy"] for name, queue in queues.items() if "RedrivePolicy" in queue
     }
-    ((dead,),) = {(one["deadLetterTargetArn"]["Fn::GetAtt"][0],) for one in redriven.values()}
+    ((dead,),) = {(policy["deadLetterTargetArn"]["Fn::GetAtt"][0],) for policy in redriven.values()}
     assert {policy["maxReceiveCount"] for policy in redriven.values()} == {3}
     mappings = template.all("AWS::Lambda::EventSourceMapping")
     assert len(mappings) == len(redriven) == 2
@@ -115,8 +117,8 @@ def test_one_error_among_few_calls_is_no_alarm(
 ) -> None:
     """m20: a share counts from twenty calls on; before, three failures are several."""
     alarms = dev.all("AWS::CloudWatch::Alarm").values()
-    (errors,) = (one for one in alarms if one["AlarmName"].endswith("-errors-retrieve"))
-    (text,) = (one["Expression"] for one in errors["Metrics"] if "Expression" in one)
+    (errors,) = (alarm for alarm in alarms if alarm["AlarmName"].endswith("-errors-retrieve"))
+    (text,) = (metric["Expression"] for metric in errors["Metrics"] if "Expression" in metric)
     parts = re.fullmatch(
         r"IF\((\w+) >= (\d+), 100 \* (\w+) / \1, IF\(\3 >= (\d+), 100, 0\)\)", text
     )
@@ -145,12 +147,12 @@ def test_silence_is_heard_where_somebody_asks_all_the_time(template: Template) -
     assert len(asking) == len(unanswered) == (environment(template.name).canary is not None)
     for target, alarm in zip(asking, unanswered, strict=True):
         text = "".join(part for part in target["Input"]["Fn::Join"][1] if isinstance(part, str))
-        given = json.loads(json.loads(text)["Input"])
+        envelope = json.loads(json.loads(text)["Input"])
         validated = validate(
-            Envelope.model_validate(given), rules=Settings(), started_at="", now_ms=0
+            Envelope.model_validate(envelope), rules=Settings(), started_at="", now_ms=0
         )
         assert validated.plan is not None, validated.reply
-        assert json.loads(base64.b64decode(given["body_b64"]))["query"] == validated.plan.query
+        assert json.loads(base64.b64decode(envelope["body_b64"]))["query"] == validated.plan.query
         # Before the first load nothing was ever found: that is no news. Silence after it is.
         fires = (alarm["TreatMissingData"], alarm["ComparisonOperator"])
         assert fires == ("missing", "LessThanThreshold")
@@ -161,11 +163,11 @@ def test_silence_is_heard_where_somebody_asks_all_the_time(template: Template) -
 def test_metrics_on_the_dashboard_are_ones_the_service_reports(template: Template) -> None:
     from docstokg.observability import METRICS
 
-    board = json.dumps(template.one("AWS::CloudWatch::Dashboard")["DashboardBody"])
-    shown = set(re.findall(r'"DocsToKG\\",\\"(\w+)', board))
-    shown |= set(re.findall(r"DocsToKG\W+(\w+)", board))
-    assert shown - {"environment", "Logs"} <= set(METRICS)
-    assert len(shown) >= 15
+    board = json.dumps(template.only("AWS::CloudWatch::Dashboard")["DashboardBody"])
+    names = set(re.findall(r'"DocsToKG\\",\\"(\w+)', board))
+    names |= set(re.findall(r"DocsToKG\W+(\w+)", board))
+    assert names - {"environment", "Logs"} <= set(METRICS)
+    assert len(names) >= 15
     for alarm in template.all("AWS::CloudWatch::Alarm").values():
         used = [alarm] + [
             m["MetricStat"]["Metric"] for m in alarm.get("Metrics", []) if "MetricStat" in m
@@ -177,5 +179,5 @@ def test_metrics_on_the_dashboard_are_ones_the_service_reports(template: Templat
 
 def test_kept_deletions_name_the_command_that_agrees(template: Template) -> None:
     alarms = template.all("AWS::CloudWatch::Alarm").values()
-    (kept_back,) = (one for one in alarms if one["AlarmName"].endswith("-kept-back"))
+    (kept_back,) = (alarm for alarm in alarms if alarm["AlarmName"].endswith("-kept-back"))
     assert 'make index-job JOB="agree RUN"' in kept_back["AlarmDescription"]

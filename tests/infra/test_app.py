@@ -34,14 +34,14 @@ def test_filled_in_settings_have_nothing_against_them() -> None:
     assert cautions(FILLED_IN) == []
     assert cautions(replace(FILLED_IN, alarm_email="")) != []
     models = ("bedrock/eu.anthropic.claude-3-haiku-20240307-v1:0",)
-    (told,) = cautions(replace(FILLED_IN, models=models))
-    assert "aws-marketplace:Subscribe" in told
+    (caution,) = cautions(replace(FILLED_IN, models=models))
+    assert "aws-marketplace:Subscribe" in caution
     small = replace(FILLED_IN, load_tasks=6, settings={"load_concurrency": 5})
     assert cautions(small)[0].startswith("load_concurrency 5 becomes 3: ")
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "reason"),
     [
         ({"account": ""}, "account is empty"),
         ({"account": "12345"}, "should be twelve digits"),
@@ -56,8 +56,8 @@ def test_filled_in_settings_have_nothing_against_them() -> None:
         ({"region": "us-east-1"}, "s3_prefix_list pl-6ea54007 is of eu-central-1"),
     ],
 )
-def test_what_is_left_to_fill_in_is_named(changed: dict[str, object], told: str) -> None:
-    assert any(told in found for found in obstacles(replace(FILLED_IN, **changed)))  # type: ignore[arg-type]
+def test_missing_settings_are_named(changed: dict[str, object], reason: str) -> None:
+    assert any(reason in obstacle for obstacle in obstacles(replace(FILLED_IN, **changed)))  # type: ignore[arg-type]
 
 
 def test_environments_that_share_an_account_share_its_quota(
@@ -66,8 +66,8 @@ def test_environments_that_share_an_account_share_its_quota(
     """450 and 860 are each under 900, and together they are not."""
     beside = replace(ENVIRONMENTS["staging"], account=FILLED_IN.account)
     monkeypatch.setattr("infra.readiness.ENVIRONMENTS", {"staging": beside, "prod": FILLED_IN})
-    (told,) = obstacles(FILLED_IN)
-    assert "reserve 1310 together" in told
+    (obstacle,) = obstacles(FILLED_IN)
+    assert "reserve 1310 together" in obstacle
     elsewhere = replace(beside, account="999988887777")
     monkeypatch.setattr("infra.readiness.ENVIRONMENTS", {"staging": elsewhere})
     assert obstacles(FILLED_IN) == []
@@ -78,8 +78,8 @@ def test_the_command_line_gets_no_template_that_cannot_work(tmp_path: Path) -> N
     cli = {"CDK_OUTDIR": str(tmp_path), "CDK_CONTEXT_JSON": json.dumps({"env": "prod"})}
     done = infra_run("-m", "infra.app", **cli)
     assert done.returncode == 1
-    for told in ("account is empty", "tokens.issuer is an example", "vpc_id is an example"):
-        assert told in done.stderr
+    for reason in ("account is empty", "tokens.issuer is an example", "vpc_id is an example"):
+        assert reason in done.stderr
     assert not list(tmp_path.glob("*.template.json"))
 
 
@@ -89,8 +89,8 @@ def test_bootstrap_needs_neither_an_environment_nor_bundles(tmp_path: Path) -> N
     assert unnamed.returncode == 0, unnamed.stderr
     metadata = json.loads((tmp_path / "no-environment.metadata.json").read_text("utf-8"))
     lines = [line for part in metadata.values() for line in part]
-    (told,) = (line for line in lines if line["type"] == "aws:cdk:error")  # stops `cdk deploy`
-    assert "-c env=dev" in told["data"]
+    (message,) = (line for line in lines if line["type"] == "aws:cdk:error")  # stops `cdk deploy`
+    assert "-c env=dev" in message["data"]
     (empty,) = tmp_path.glob("*.template.json")
     assert "Resources" not in json.loads(empty.read_text("utf-8"))
 
@@ -112,11 +112,11 @@ def test_code_that_is_missing_or_old_is_named(
     assert package.unbuilt("aarch64", (spec,)) == ["layer", "validate"]
     folder = tmp_path / "build" / "aarch64"
     folder.mkdir(parents=True)
-    layer, packages, own = package._steps("aarch64", (spec,))
+    layer, packages, code = package._steps("aarch64", (spec,))
     layer.run()
     packages.folder.mkdir()
     packages.stamp.write_text(packages.digest)
-    own.run()
+    code.run()
     assert package.unbuilt("aarch64", (spec,)) == []
     (sources / "functions" / "validate" / "handler.py").write_text("A = 2\n")
     assert package.unbuilt("aarch64", (spec,)) == ["validate"]
@@ -145,30 +145,31 @@ def test_a_second_developer_and_a_foreign_page(dev: Template, tmp_path: Path) ->
     anna = synthesised(tmp_path, "dev", changes)
     assert not named(anna) & named(dev)
     for kind in ("AWS::S3::Bucket", "AWS::Lambda::Function", "AWS::DynamoDB::Table"):
-        for made in anna.all(kind).values():
-            assert {"Key": "owner", "Value": "search"} in made["Tags"], kind
+        for resource in anna.all(kind).values():
+            assert {"Key": "owner", "Value": "search"} in resource["Tags"], kind
     methods = anna.all("AWS::ApiGateway::Method").values()
-    asked = {m["ResourceId"]["Ref"] for m in methods if m["HttpMethod"] == "POST"}
+    post_resources = {m["ResourceId"]["Ref"] for m in methods if m["HttpMethod"] == "POST"}
     allowed = {
         m["ResourceId"]["Ref"]: m["Integration"]["IntegrationResponses"][0]["ResponseParameters"]
         for m in methods
         if m["HttpMethod"] == "OPTIONS" and "Ref" in m["ResourceId"]
     }
-    assert asked <= allowed.keys()
+    assert post_resources <= allowed.keys()
     header = "method.response.header.Access-Control-Allow-Origin"
-    for path in asked:
+    for path in post_resources:
         assert allowed[path][header] == "'https://app.acme.dev'"
     for method in methods:
         if method["HttpMethod"] == "POST":
             for answer in method["Integration"].get("IntegrationResponses", ()):
                 assert answer["ResponseParameters"][header] == "'https://app.acme.dev'"
             assert all(header in m["ResponseParameters"] for m in method["MethodResponses"])
-    told = templates.edge(("*",), "https://app.acme.dev")  # to the function that answers itself
-    assert anna.one("AWS::ApiGateway::Stage")["Variables"] == {"edge": told}
+    edge = templates.edge(("*",), "https://app.acme.dev")  # to the function that answers itself
+    assert anna.only("AWS::ApiGateway::Stage")["Variables"] == {"edge": edge}
     for problem in anna.all("AWS::ApiGateway::GatewayResponse").values():
-        told = problem["ResponseParameters"]
+        parameters = problem["ResponseParameters"]
         assert (
-            told["gatewayresponse.header.Access-Control-Allow-Origin"] == "'https://app.acme.dev'"
+            parameters["gatewayresponse.header.Access-Control-Allow-Origin"]
+            == "'https://app.acme.dev'"
         )
     assert not any(
         m["HttpMethod"] == "OPTIONS" for m in dev.all("AWS::ApiGateway::Method").values()
@@ -189,4 +190,4 @@ def test_bundles_that_are_not_built_keep_an_environment_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(package, "BUILD", tmp_path)
-    assert any("make package" in told for told in missing(FILLED_IN))
+    assert any("make package" in obstacle for obstacle in missing(FILLED_IN))

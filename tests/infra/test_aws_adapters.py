@@ -89,21 +89,21 @@ def refuse() -> None:
 
 
 def _settled(table: CircuitTable) -> None:
-    """Wait for what is under way in its background."""
+    """Wait for its background work."""
     table._background.submit(lambda: None).result()
 
 
-def test_an_open_circuit_is_open_for_every_sandbox_until_its_time_is_over(table: str) -> None:
+def test_an_open_circuit_is_shared_between_sandboxes(table: str) -> None:
     first, second = (CircuitTable(table, "graph", REGION, refresh_s=0) for _ in range(2))
     once = Circuit(failures=1)
-    here, there = (Breaker("graph", circuit=once, shared=one) for one in (first, second))
-    assert there.call(lambda: 1, Deadline.after(1)) == 1
+    local, remote = (Breaker("graph", circuit=once, shared=store) for store in (first, second))
+    assert remote.call(lambda: 1, Deadline.after(1)) == 1
     with pytest.raises(Unavailable, match="refused"):
-        here.call(refuse, Deadline.after(1))
+        local.call(refuse, Deadline.after(1))
     _settled(first)
     second.is_open()
     _settled(second)
-    for breaker in (here, there):
+    for breaker in (local, remote):
         with pytest.raises(CircuitOpen, match="elsewhere"):
             breaker.call(lambda: 1, Deadline.after(1))
     third = CircuitTable(table, "model", REGION, refresh_s=0)
@@ -128,10 +128,12 @@ def test_without_the_table_only_the_own_circuit_counts(aws: Any) -> None:
 
 
 def test_a_count_is_shared_and_expires(aws: Any, table: str) -> None:
-    one, two = (DynamoDbCounter(table, REGION) for _ in range(2))
-    taken = [counter.add("walks-x-1", 120, Deadline.after(LONG_S)) for counter in (one, two, one)]
+    first, second = (DynamoDbCounter(table, REGION) for _ in range(2))
+    taken = [
+        counter.add("walks-x-1", 120, Deadline.after(LONG_S)) for counter in (first, second, first)
+    ]
     assert taken == [1, 2, 3]
-    assert one.add("walks-x-2", 120, Deadline.after(LONG_S)) == 1
+    assert first.add("walks-x-2", 120, Deadline.after(LONG_S)) == 1
     items = aws.client("dynamodb").scan(TableName=table)["Items"]
     (item,) = (item for item in items if item["taken"]["N"] == "3")
     assert 100 <= int(item["expires_at"]["N"]) - time.time() <= 120
@@ -180,9 +182,9 @@ def test_a_wrong_secret_disables_only_its_provider(
     for name in ("foreign", "number", "text"):
         assert with_secrets(Settings(secrets=f"{name}, graph"), {}).graph_user == "reader"
         assert with_secrets(Settings(secrets=name), {}) == Settings(secrets=name)
-    told = capsys.readouterr().err
-    assert told.count("secret_unreadable") == 4 and told.count("secret_fields_ignored") == 2
-    assert "hunter2" not in told and '"60"' not in told
+    log = capsys.readouterr().err
+    assert log.count("secret_unreadable") == 4 and log.count("secret_fields_ignored") == 2
+    assert "hunter2" not in log and '"60"' not in log
     client.put_secret_value(
         SecretId="model", SecretString='{"llm_api_key": "k", "rotated_by": "x"}'
     )
@@ -221,19 +223,19 @@ def test_a_rotated_secret_is_used_without_a_deploy(
 
 @pytest.fixture
 def agent() -> Iterator[Loopback]:
-    with answering() as made:
-        yield made
+    with answering() as server:
+        yield server
 
 
 def test_without_its_agent_a_function_keeps_the_last_flags_it_knew(agent: Loopback) -> None:
     agent.status, agent.answer = 200, {"KG_2HOP_ENABLED": False, "UNKNOWN": True}
     flags = AppConfigFlags("a/e/p", host="127.0.0.1", port=agent.port, keep_s=0)
-    wiring = Wiring(Settings(appconfig="a/e/p"), made={"flags": flags})
+    wiring = Wiring(Settings(appconfig="a/e/p"), ports={"flags": flags})
     assert wiring.current_settings().kg_2hop_enabled is False
     agent.status = 500
     assert wiring.current_settings().kg_2hop_enabled is False
     fresh = AppConfigFlags("a/e/p", host="127.0.0.1", port=agent.port, keep_s=0)
-    unknowing = Wiring(Settings(appconfig="a/e/p"), made={"flags": fresh})
+    unknowing = Wiring(Settings(appconfig="a/e/p"), ports={"flags": fresh})
     # Somebody may have switched it off: nobody knows before the agent has answered once.
     assert unknowing.current_settings().kg_2hop_enabled is False
     assert unknowing.current_settings().kg_enabled is False
@@ -318,7 +320,7 @@ def test_an_issuer_may_name_its_claims_as_it_likes(agent: Loopback, keys: JwksTo
     assert cognito.caller(token(**claims)) is None
 
 
-def test_without_the_issuers_keys_nobody_is_let_in_and_nobody_is_called_a_liar() -> None:
+def test_without_the_issuers_keys_tokens_are_unavailable() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     tokens = JwksTokens(ISSUER, "docstokg", f"http://127.0.0.1:{port}/jwks")
@@ -343,7 +345,7 @@ def test_the_policy_covers_the_stage_and_carries_the_caller(keys: JwksTokens) ->
 
 
 class Remembered:
-    """A TraceStore in memory that refuses what a test names."""
+    """A TraceStore in memory that raises `error` for the request `refuse`."""
 
     def __init__(self, refuse: str = "", error: type[DocsToKGError] = WrongAnswer) -> None:
         self.rows: dict[str, TraceMessage] = {}

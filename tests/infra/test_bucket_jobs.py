@@ -1,4 +1,4 @@
-"""Documents over HTTP in a deployment: what was sent is in the bucket, and one run begins."""
+"""Documents over HTTP in a deployment: they reach the bucket, and one run begins."""
 
 import base64
 import json
@@ -70,47 +70,50 @@ class Deployment:
         self.wiring = Wiring(settings, Telemetry(write=self.lines.append))
         self.handler = build(self.wiring)
 
-    def ask(self, route: str, body: dict[str, Any], job: str = "job-1", **caller: Any) -> Reply:
-        given = event(body, route, LOADER | caller, job)
-        return Reply.model_validate(self.handler(given, None))
+    def send(self, route: str, body: dict[str, Any], job: str = "job-1", **caller: Any) -> Reply:
+        request = event(body, route, LOADER | caller, job)
+        return Reply.model_validate(self.handler(request, None))
 
     def keys(self) -> list[str]:
-        found = self.s3.list_objects_v2(Bucket=BUCKET).get("Contents", [])
-        return [item["Key"] for item in found]
+        contents = self.s3.list_objects_v2(Bucket=BUCKET).get("Contents", [])
+        return [item["Key"] for item in contents]
 
     def read(self, key: str) -> bytes:
         body: bytes = self.s3.get_object(Bucket=BUCKET, Key=key)["Body"].read()
         return body
 
-    def given(self, job: str = "job-1") -> dict[str, Any]:
+    def run_input(self, job: str = "job-1") -> dict[str, Any]:
         arn = self.arn.replace(":stateMachine:", ":execution:") + f":{job}"
-        found: dict[str, Any] = json.loads(
+        arguments: dict[str, Any] = json.loads(
             self.states.describe_execution(executionArn=arn)["input"]
         )
-        return found
+        return arguments
 
-    def ended(self, job: str) -> dict[str, Any]:
+    def finished_job(self, job: str) -> dict[str, Any]:
         """The job once its run has ended."""
         until = time.monotonic() + 60
         while True:
-            told: dict[str, Any] = json.loads(self.ask("job", {"id": job}).body)
-            if told["state"] != "running" or time.monotonic() > until:
-                return told
+            report: dict[str, Any] = json.loads(self.send("job", {"id": job}).body)
+            if report["state"] != "running" or time.monotonic() > until:
+                return report
             time.sleep(0.05)
 
 
 @pytest.fixture
 def deployment(aws: Any, tmp_path: Path) -> Iterator[Deployment]:
-    found = Deployment(tmp_path, PASSES)
-    yield found
-    found.wiring.close()
+    deployed = Deployment(tmp_path, PASSES)
+    yield deployed
+    deployed.wiring.close()
 
 
 def posted(*ids: str, **fields: Any) -> dict[str, Any]:
-    return {"documents": [{"doc_id": one, "text": f"Text of {one}."} for one in ids], **fields}
+    return {
+        "documents": [{"doc_id": doc_id, "text": f"Text of {doc_id}."} for doc_id in ids],
+        **fields,
+    }
 
 
-def test_what_was_sent_is_in_the_bucket_and_its_run_begins(deployment: Deployment) -> None:
+def test_sent_documents_reach_the_bucket_and_start_a_run(deployment: Deployment) -> None:
     body = posted("a/b.md")
     body["documents"].append(
         {
@@ -122,7 +125,7 @@ def test_what_was_sent_is_in_the_bucket_and_its_run_begins(deployment: Deploymen
             "metadata": {"k": 1},
         }
     )
-    reply = deployment.ask("load", body)
+    reply = deployment.send("load", body)
     assert reply.statusCode == 202, reply.body
     assert json.loads(reply.body) == {"job_id": "job-1"}
     assert sorted(deployment.keys()) == [
@@ -132,8 +135,8 @@ def test_what_was_sent_is_in_the_bucket_and_its_run_begins(deployment: Deploymen
     ]
     assert deployment.read("inbox/default/job-1/a/b.md") == b"Text of a/b.md."
     assert deployment.read("inbox/default/job-1/über $x.pdf") == b"%PDF-1.7"
-    said = json.loads(deployment.read("posted/default/job-1.json"))["documents"]
-    assert said == {
+    documents = json.loads(deployment.read("posted/default/job-1.json"))["documents"]
+    assert documents == {
         "a/b.md": {"title": None, "acl": None, "metadata": {}, "media_type": None, "text": True},
         "über $x.pdf": {
             "title": "T",
@@ -143,7 +146,7 @@ def test_what_was_sent_is_in_the_bucket_and_its_run_begins(deployment: Deploymen
             "text": False,
         },
     }
-    assert deployment.given() == {
+    assert deployment.run_input() == {
         "run_id": "job-1",
         "kind": "load",
         "namespace": "default",
@@ -156,8 +159,8 @@ def test_what_was_sent_is_in_the_bucket_and_its_run_begins(deployment: Deploymen
         "groups": ["staff"],
         "small": True,
     }
-    told = json.loads(deployment.ask("job", {"id": "job-1"}).body)
-    assert (told["state"], told["kind"], told["namespace"]) == ("running", "load", "default")
+    job = json.loads(deployment.send("job", {"id": "job-1"}).body)
+    assert (job["state"], job["kind"], job["namespace"]) == ("running", "load", "default")
 
 
 @pytest.mark.parametrize(
@@ -178,65 +181,67 @@ def test_what_was_sent_is_in_the_bucket_and_its_run_begins(deployment: Deploymen
         ("job", {"id": "a:b/../<c>"}, {}, 404),
     ],
 )
-def test_what_is_refused_leaves_nothing_behind(
+def test_refused_requests_leave_nothing_in_the_bucket(
     deployment: Deployment, route: str, body: dict[str, Any], caller: dict[str, Any], status: int
 ) -> None:
-    reply = deployment.ask(route, body, **caller)
+    reply = deployment.send(route, body, **caller)
     assert reply.statusCode == status, reply.body
     assert deployment.keys() == []
     assert deployment.states.list_executions(stateMachineArn=deployment.arn)["executions"] == []
 
 
 def test_replacing_says_so_and_the_largest_request_fits_a_run(deployment: Deployment) -> None:
-    assert deployment.ask("load", posted("old.md", replace=True)).statusCode == 202
-    assert deployment.given()["replace"] is True
+    assert deployment.send("load", posted("old.md", replace=True)).statusCode == 202
+    assert deployment.run_input()["replace"] is True
     long = [f"{n:03}{'ü' * 254}" for n in range(100)]
-    reply = deployment.ask("load", posted(*long), "job-2")
+    reply = deployment.send("load", posted(*long), "job-2")
     assert reply.statusCode == 202, reply.body
-    assert len(json.dumps(deployment.given("job-2"))) < 262_144
+    assert len(json.dumps(deployment.run_input("job-2"))) < 262_144
     assert len(deployment.keys()) == 103
 
 
 def test_another_callers_job_is_not_there(deployment: Deployment) -> None:
-    deployment.ask("load", posted("x.md"))
+    deployment.send("load", posted("x.md"))
     for stranger in ({"load": ["other"]}, {"namespaces": ["other"], "load": ["*"]}):
-        assert deployment.ask("job", {"id": "job-1"}, **stranger).statusCode == 404
-    assert deployment.ask("job", {"id": "job-1"}, load=["*"]).statusCode == 200
+        assert deployment.send("job", {"id": "job-1"}, **stranger).statusCode == 404
+    assert deployment.send("job", {"id": "job-1"}, load=["*"]).statusCode == 200
 
 
-@pytest.mark.parametrize(("holder", "left"), [("job-1", False), ("job-2", True)])
+@pytest.mark.parametrize(("holder", "stays"), [("job-1", False), ("job-2", True)])
 def test_a_cancelled_run_stops_and_lets_the_next_one_begin(
-    deployment: Deployment, holder: str, left: bool
+    deployment: Deployment, holder: str, stays: bool
 ) -> None:
-    deployment.ask("load", posted("x.md"))
+    deployment.send("load", posted("x.md"))
     lease, other = f"{LEASES}default.json", f"{LEASES}other.json"
     for key, run_id in ((lease, holder), (other, "job-1")):
         deployment.s3.put_object(Bucket=BUCKET, Key=key, Body=json.dumps({"run_id": run_id}))
-    assert deployment.ask("cancel", {"id": "job-1"}, load=["other"]).statusCode == 404
-    assert json.loads(deployment.ask("job", {"id": "job-1"}).body)["state"] == "running"
-    reply = deployment.ask("cancel", {"id": "job-1"})
+    assert deployment.send("cancel", {"id": "job-1"}, load=["other"]).statusCode == 404
+    assert json.loads(deployment.send("job", {"id": "job-1"}).body)["state"] == "running"
+    reply = deployment.send("cancel", {"id": "job-1"})
     assert (reply.statusCode, json.loads(reply.body)["reason"]) == (200, CANCELLED)
-    assert deployment.ended("job-1")["state"] == "failed"
-    kept = deployment.keys()
-    assert ((lease in kept), (other in kept)) == (left, True)
+    assert deployment.finished_job("job-1")["state"] == "failed"
+    keys = deployment.keys()
+    assert ((lease in keys), (other in keys)) == (stays, True)
 
 
 def test_ten_runs_of_a_namespace_are_enough(deployment: Deployment) -> None:
     both = {"namespaces": ["*"], "load": ["*"]}
     for number in range(MAX_QUEUED):
         body = posted(f"{number}.md", namespace="other" if number else "default")
-        assert deployment.ask("load", body, f"job-{number}", **both).statusCode == 202
+        assert deployment.send("load", body, f"job-{number}", **both).statusCode == 202
     # Nine of that namespace and one of another: there is room for a tenth.
-    assert deployment.ask("load", posted("a", namespace="other"), "tenth", **both).statusCode == 202
+    assert (
+        deployment.send("load", posted("a", namespace="other"), "tenth", **both).statusCode == 202
+    )
     before = deployment.keys()
-    reply = deployment.ask("load", posted("b", namespace="other"), "eleventh", **both)
+    reply = deployment.send("load", posted("b", namespace="other"), "eleventh", **both)
     assert (reply.statusCode, reply.headers["Retry-After"]) == (429, "5")
     assert deployment.keys() == before
-    assert deployment.ask("load", posted("c.md"), "elsewhere", **both).statusCode == 202
+    assert deployment.send("load", posted("c.md"), "elsewhere", **both).statusCode == 202
 
 
 @pytest.mark.parametrize(("definition", "state"), [(PASSES, "done"), (FAILS, "failed")])
-def test_a_run_that_ended_tells_what_it_reported(
+def test_a_finished_run_returns_its_report(
     credentials: None, tmp_path: Path, definition: dict[str, Any], state: str
 ) -> None:
     with mock_aws(config={"stepfunctions": {"execute_state_machine": True}}):
@@ -251,21 +256,21 @@ def test_a_run_that_ended_tells_what_it_reported(
             Bucket=BUCKET, Key="runs/job-1/report.json", Body=json.dumps(report).encode()
         )
         for job in ("job-1", "job-2"):
-            deployment.ask("load", posted("x.md"), job)
-        told = deployment.ended("job-1")
-        assert (told["state"], told["loaded"]) == (state, 1)
-        assert told["rejected"] == [{"doc_id": "b.pdf", "reason": "cannot be read"}]
-        silent = deployment.ended("job-2")
+            deployment.send("load", posted("x.md"), job)
+        job_report = deployment.finished_job("job-1")
+        assert (job_report["state"], job_report["loaded"]) == (state, 1)
+        assert job_report["rejected"] == [{"doc_id": "b.pdf", "reason": "cannot be read"}]
+        silent = deployment.finished_job("job-2")
         assert (silent["state"], silent["loaded"], silent["rejected"]) == (state, 0, [])
         assert bool(silent["reason"]) == (state == "failed")
         deployment.wiring.close()
 
 
-def test_a_lost_machine_is_a_503_and_a_missing_bucket_is_said(
+def test_lost_machines_and_buckets_have_distinct_errors(
     deployment: Deployment, tmp_path: Path
 ) -> None:
     deployment.states.delete_state_machine(stateMachineArn=deployment.arn)
-    reply = deployment.ask("load", posted("x.md"))
+    reply = deployment.send("load", posted("x.md"))
     assert reply.statusCode == 503, reply.body
     with pytest.raises(Misconfigured, match="INGEST_URL"):
         Wiring(Settings(ingest_url="https://x")).object_store()
@@ -279,10 +284,10 @@ def test_a_run_begins_once(deployment: Deployment) -> None:
     assert runs.find("none") is None
 
 
-def test_how_long_the_oldest_load_has_been_running_is_told_while_it_runs(
+def test_the_age_of_the_oldest_load_is_measured(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the schedule sends; a load that hangs writes no metric of its own."""
+    """Handle the schedule's event, since a load that hangs writes no metric itself."""
     counted: list[tuple[str, float]] = []
     monkeypatch.setattr(
         deployment.wiring.telemetry, "count", lambda name, value: counted.append((name, value))

@@ -1,4 +1,4 @@
-"""What is deployed, byte by byte: size, architecture, bytecode, nothing foreign; and it imports."""
+"""Deployed bundles: size, architecture, bytecode, contents, imports."""
 
 import json
 import os
@@ -58,8 +58,8 @@ def test_both_targets_hold_the_locked_versions(bundles: Path, name: str) -> None
         f"{pin[1].lower().replace('-', '_')}-{pin[2]}"
         for pin in re.finditer(r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?==([^ ;\\]+)", lock, re.M)
     }
-    found = {name.removesuffix(".dist-info").lower() for name in installed("host")}
-    assert {f.replace("-", "_", f.count("-") - 1) for f in found} <= pins
+    distributions = {name.removesuffix(".dist-info").lower() for name in installed("host")}
+    assert {f.replace("-", "_", f.count("-") - 1) for f in distributions} <= pins
 
 
 @pytest.mark.parametrize("target", ["aarch64", "host"])
@@ -83,17 +83,19 @@ def test_nothing_runs_at_start_and_nothing_is_there_twice(
 @pytest.mark.parametrize("name", [*NAMES, "layer"])
 def test_bytecode_is_there_and_ignores_file_times(bundles: Path, name: str) -> None:
     folder = bundles / "aarch64" / name
-    own = folder / "python" / "docstokg" if name == "layer" else folder / "docstokg_functions"
+    code_folder = (
+        folder / "python" / "docstokg" if name == "layer" else folder / "docstokg_functions"
+    )
     mount = b"/opt/python/docstokg" if name == "layer" else b"/var/task/docstokg_functions"
     for source in folder.rglob("*.py"):
         compiled = source.parent / "__pycache__" / f"{source.stem}.cpython-313.pyc"
         if not compiled.exists():
             # Templates of other tools that are no Python; none of them is ours.
-            assert own not in source.parents, source
+            assert code_folder not in source.parents, source
             continue
         # PEP 552: bit 0 = hash-based, bit 1 = check the source. Unchecked is 1.
         assert struct.unpack("<I", beginning(compiled, 8)[4:])[0] == 1, compiled
-    for compiled in own.rglob("*.pyc"):
+    for compiled in code_folder.rglob("*.pyc"):
         content = compiled.read_bytes()
         assert mount in content, compiled
         assert str(ROOT).encode() not in content, compiled
@@ -121,15 +123,15 @@ def measured(folders: Folders, name: str) -> dict[str, object]:
         cwd=folders.build / name,
     )
     assert done.returncode == 0, done.stderr
-    found: dict[str, object] = json.loads(done.stdout)
-    return found
+    report: dict[str, object] = json.loads(done.stdout)
+    return report
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_importing_a_function_stays_under_its_ceiling(bundles: Path, name: str) -> None:
-    found = measured(Folders(bundles / "host"), name)
-    assert found["count"] <= CEILINGS[name], "modules"
-    loaded = set(found["modules"])  # type: ignore[call-overload]
+    report = measured(Folders(bundles / "host"), name)
+    assert report["count"] <= CEILINGS[name], "modules"
+    loaded = set(report["modules"])  # type: ignore[call-overload]
     assert "litellm" not in loaded, "vendors are loaded when the handler is built"
     assert not loaded & {"boto3", "neo4j", "onnxruntime"}
 

@@ -56,17 +56,17 @@ def cloud(
     agent = Agent({"KG_ENABLED": True, "KG_2HOP_ENABLED": True})
     with streaming(StreamingModel(key=MODEL_KEY, answer=" ".join(WRITTEN))) as model:
         template = Template(assembly, request.param)
-        found = Cloud(template, moto, model, bundles, tmp_path_factory.mktemp(request.param))
+        cloud = Cloud(template, moto, model, bundles, tmp_path_factory.mktemp(request.param))
         try:
-            found.publish()
-            found.fill_in()
+            cloud.publish()
+            cloud.fill_in()
             with pytest.MonkeyPatch.context() as patch:
-                found.load(cache_dir, patch)
-            found.search.cut_connections()
-            found.start()
-            yield found
+                cloud.load(cache_dir, patch)
+            cloud.search.cut_connections()
+            cloud.start()
+            yield cloud
         finally:
-            found.close()
+            cloud.close()
             agent.close()
             moto.close()
 
@@ -93,8 +93,8 @@ def test_the_first_answers_are_cited_and_every_call_is_allowed(cloud: Cloud) -> 
     assert "Seizures are abnormal" in answer.json["answer"]
     restored = {name for name, start in cloud.starts.items() if start.how == "restore"}
     assert restored == set(cloud.ours.snap_start)
-    found = in_time(cloud, "search", body | {"cache_key": "s"})
-    assert found.json["citations"]
+    search_reply = in_time(cloud, "search", body | {"cache_key": "s"})
+    assert search_reply.json["citations"]
     again = cloud.post("search", body | {"cache_key": "s"})
     assert again.json["diagnostics"]["cache_hit"] is True
     walk = cloud.route("traverse", {"seed_ids": ["HP:0001250"], "query": "seizures"})
@@ -113,10 +113,10 @@ def test_the_first_answers_are_cited_and_every_call_is_allowed(cloud: Cloud) -> 
         ("list_namespaces", {}),
         ("read_passage", {"uuid": first.json["citations"][0]["uuid"]}),
     ):
-        told = cloud.route("mcp", tool_call(tool, **arguments))
-        assert told.status == 200, told.body
-        result = told.json["result"]
-        assert not result.get("isError"), told.body
+        tool_reply = cloud.route("mcp", tool_call(tool, **arguments))
+        assert tool_reply.status == 200, tool_reply.body
+        result = tool_reply.json["result"]
+        assert not result.get("isError"), tool_reply.body
         if tool == "list_documents":
             assert listed.json["documents"][0]["doc_id"] in result["content"][0]["text"]
         if tool == "read_passage":
@@ -151,12 +151,12 @@ def test_an_answer_is_told_while_it_is_made(cloud: Cloud, monkeypatch: pytest.Mo
     monkeypatch.setattr(model, "wait_before", len(" ".join(WRITTEN).split()) - 1)
     hear = lambda part: b"event: sentence" in part and model.going_on.set()  # noqa: E731
     monkeypatch.setattr(cloud.fleet.sandbox("stream"), "heard", hear)
-    told = events(cloud.stream(ASKED, "told-1"))
-    assert [name for name, _ in told[:2]] == ["citations", "sentence"]
+    stream = events(cloud.stream(ASKED, "told-1"))
+    assert [name for name, _ in stream[:2]] == ["citations", "sentence"]
     assert model.going_on.is_set()
-    assert told[-1][0] == "response"
-    assert mended(told) == told[-1][1]["answer"] == " ".join(WRITTEN)
-    ranks = [[one["rank"] for one in told[at][1]["citations"]] for at in (0, -1)]
+    assert stream[-1][0] == "response"
+    assert mended(stream) == stream[-1][1]["answer"] == " ".join(WRITTEN)
+    ranks = [[citation["rank"] for citation in stream[at][1]["citations"]] for at in (0, -1)]
     assert ranks[0] == ranks[1] != []
     assert [call for call in cloud.calls() if not cloud.policies.allows(call)] == []
 
@@ -166,33 +166,33 @@ def test_a_table_that_takes_nothing_costs_only_the_telling(
 ) -> None:
     passed = cloud.moto.forward
 
-    def forward(service: str, asked: BaseHTTPRequestHandler, body: bytes) -> Any:
+    def forward(service: str, request: BaseHTTPRequestHandler, body: bytes) -> Any:
         if b'"told:' in body:
             return 500, b'{"__type": "InternalServerError"}', {}
-        return passed(service, asked, body)
+        return passed(service, request, body)
 
     monkeypatch.setattr(cloud.moto, "forward", forward)
-    told = events(cloud.stream(ASKED, "told-2"))
-    reasons = told[-1][1]["diagnostics"]["degraded_reasons"]
+    stream = events(cloud.stream(ASKED, "told-2"))
+    reasons = stream[-1][1]["diagnostics"]["degraded_reasons"]
     assert [reason for reason in reasons if not reason.endswith("timeout")] == []
-    assert mended(told) == told[-1][1]["answer"] == " ".join(WRITTEN)
+    assert mended(stream) == stream[-1][1]["answer"] == " ".join(WRITTEN)
     refused = cloud.stream({"query": "?"}, "told-3")
     assert (refused.status, refused.json["errors"][0]["path"]) == (400, "$.query")
     assert cloud.stream(ASKED, "told-4", media="text/plain").status == 415
 
 
 def events(answer: Answer) -> list[tuple[str, Any]]:
-    """Names and values of what was told."""
+    """Return names and values of the events."""
     assert (answer.status, answer.headers["Content-Type"]) == (200, EVENT_HEADERS["Content-Type"])
     frames = [frame.split("\ndata: ") for frame in answer.body.split("\n\n")[:-1]]
     return [(name.removeprefix("event: "), json.loads(value)) for name, value in frames]
 
 
 def test_the_first_search_of_fresh_processes_is_cited(cloud: Cloud) -> None:
-    cloud.anew()
+    cloud.restart()
     patient = {"budget": {"timeout_s": 25}}
-    asked = {"query": "Which features does Dravet syndrome have?"} | patient
-    first = in_time(cloud, "search", asked, times=1)
+    question = {"query": "Which features does Dravet syndrome have?"} | patient
+    first = in_time(cloud, "search", question, times=1)
     assert first.json["diagnostics"]["cache_hit"] is False
     assert first.json["citations"]
     restored = {name for name, start in cloud.starts.items() if start.how == "restore"}

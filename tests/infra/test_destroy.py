@@ -50,18 +50,20 @@ def with_bucket(body: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture
-def made(aws: Any) -> Any:
+def used_account(aws: Any) -> Any:
     """Both stacks of dev in small, in use: policies attached, an object in two versions."""
-    made = aws.client("cloudformation")
-    made.create_stack(StackName="docstokg-dev", TemplateBody=json.dumps(policy("CallerPolicy")))
+    cloudformation = aws.client("cloudformation")
+    cloudformation.create_stack(
+        StackName="docstokg-dev", TemplateBody=json.dumps(policy("CallerPolicy"))
+    )
     data = with_bucket(policy("LoaderPolicy"))
-    made.create_stack(StackName="docstokg-dev-data", TemplateBody=json.dumps(data))
+    cloudformation.create_stack(StackName="docstokg-dev-data", TemplateBody=json.dumps(data))
     iam = aws.client("iam")
     iam.create_role(RoleName="operator", AssumeRolePolicyDocument=TRUST)
     iam.create_user(UserName="carla")
     iam.create_group(GroupName="readers")
     for stack in ("docstokg-dev", "docstokg-dev-data"):
-        for output in made.describe_stacks(StackName=stack)["Stacks"][0]["Outputs"]:
+        for output in cloudformation.describe_stacks(StackName=stack)["Stacks"][0]["Outputs"]:
             if output["OutputKey"] in POLICIES:
                 arn = output["OutputValue"]
                 iam.attach_role_policy(RoleName="operator", PolicyArn=arn)
@@ -80,27 +82,29 @@ def made(aws: Any) -> Any:
 
 
 def stacks(aws: Any) -> list[str]:
-    return [one["StackName"] for one in aws.client("cloudformation").describe_stacks()["Stacks"]]
+    return [
+        stack["StackName"] for stack in aws.client("cloudformation").describe_stacks()["Stacks"]
+    ]
 
 
-def test_an_environment_that_was_used_goes(made: Any) -> None:
-    said: list[str] = []
-    destroy(environment("dev"), made, said.append)
-    assert stacks(made) == []
-    iam = made.client("iam")
+def test_an_environment_that_was_used_goes(used_account: Any) -> None:
+    lines: list[str] = []
+    destroy(environment("dev"), used_account, lines.append)
+    assert stacks(used_account) == []
+    iam = used_account.client("iam")
     assert iam.list_attached_role_policies(RoleName="operator")["AttachedPolicies"] == []
     assert iam.list_policies(Scope="Local", OnlyAttached=True)["Policies"] == []
-    assert made.client("s3").list_buckets()["Buckets"] == []
-    assert "4 objects of documents-of-dev deleted" in said
-    assert sum("operator" in line for line in said) == 2
+    assert used_account.client("s3").list_buckets()["Buckets"] == []
+    assert "4 objects of documents-of-dev deleted" in lines
+    assert sum("operator" in line for line in lines) == 2
 
 
-def test_it_goes_on_where_it_was_ended(made: Any) -> None:
-    made.client("s3")
-    destroy(environment("dev"), made, lambda text: None)
-    said: list[str] = []
-    destroy(environment("dev"), made, said.append)
-    assert said == ["docstokg-dev is not there", "docstokg-dev-data is not there"]
+def test_it_goes_on_where_it_was_ended(used_account: Any) -> None:
+    used_account.client("s3")
+    destroy(environment("dev"), used_account, lambda text: None)
+    lines: list[str] = []
+    destroy(environment("dev"), used_account, lines.append)
+    assert lines == ["docstokg-dev is not there", "docstokg-dev-data is not there"]
 
 
 def test_nothing_in_a_template_keeps_its_stack_from_being_deleted(template: Template) -> None:
@@ -108,8 +112,8 @@ def test_nothing_in_a_template_keeps_its_stack_from_being_deleted(template: Temp
     named = [template.outputs[name]["Ref"] for name in POLICIES if name in template.outputs]
     assert set(named) == set(template.all("AWS::IAM::ManagedPolicy"))
     for name in template.all("AWS::S3::Bucket"):
-        kept = template.resources[name]["DeletionPolicy"] == KEPT
-        assert kept == environment(template.name).retain_data
+        retained = template.resources[name]["DeletionPolicy"] == KEPT
+        assert retained == environment(template.name).retain_data
         assert {"Ref": name} in [template.outputs[output] for output in BUCKETS]
     versions = template.all("AWS::AppConfig::HostedConfigurationVersion")
     assert versions

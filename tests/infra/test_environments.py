@@ -41,7 +41,7 @@ def changed(folder: Path, old: str, new: str) -> Path:
 
 
 def test_the_delivered_settings_do_not_contradict_each_other() -> None:
-    assert {name: contradictions(one) for name, one in ENVIRONMENTS.items()} == {
+    assert {name: contradictions(target) for name, target in ENVIRONMENTS.items()} == {
         "dev": [],
         "staging": [],
         "prod": [],
@@ -72,7 +72,7 @@ def test_a_contradiction_is_refused_with_its_reason(
     tmp_path: Path, old: str, new: str, reason: str, change: str
 ) -> None:
     prod = read(changed(tmp_path, old, new))["prod"]
-    assert any(reason in told and change in told for told in obstacles(prod))
+    assert any(reason in obstacle and change in obstacle for obstacle in obstacles(prod))
 
 
 @pytest.mark.parametrize(
@@ -87,16 +87,16 @@ def test_a_contradiction_is_refused_with_its_reason(
 )
 def test_a_file_of_another_form_is_refused(tmp_path: Path, old: str, new: str, reason: str) -> None:
     path = changed(tmp_path, old, new)
-    with pytest.raises(Misconfigured, match=r"own\.toml") as told:
+    with pytest.raises(Misconfigured, match=r"own\.toml") as refusal:
         read(path)
-    assert reason in str(told.value)
+    assert reason in str(refusal.value)
 
 
 def test_an_own_file_needs_no_change_of_the_product(tmp_path: Path) -> None:
     """The context key of the CDK command line names it; `like` copies an environment."""
-    own = tmp_path / "own.toml"
-    own.write_text(DELIVERED + '\n[anna]\nlike = "dev"\naccount = "1234"\n', "utf-8")
-    context = {"env": "anna", "environments": str(own)}
+    path = tmp_path / "own.toml"
+    path.write_text(DELIVERED + '\n[anna]\nlike = "dev"\naccount = "1234"\n', "utf-8")
+    context = {"env": "anna", "environments": str(path)}
     done = infra_run(
         "-m", "infra.app", CDK_OUTDIR=str(tmp_path), CDK_CONTEXT_JSON=json.dumps(context)
     )
@@ -162,8 +162,8 @@ def test_a_disk_holds_a_resize_and_its_alarm_is_quiet(chunks: int, rate: int) ->
     assert contradictions(prod) == []
     if volume > 10:
         smaller = replace(prod, index=replace(index, volume_gib=volume - 10))
-        (told,) = contradictions(smaller)
-        assert f"volume_gib to at least {volume}" in told
+        (obstacle,) = contradictions(smaller)
+        assert f"volume_gib to at least {volume}" in obstacle
 
 
 def test_the_lowest_limit_is_the_one_that_ends_first() -> None:

@@ -27,7 +27,7 @@ def test_the_linter_of_cloudformation_takes_the_definition() -> None:
     )
     assert len(text.encode()) < MOST_BYTES
 
-    def told(body: str) -> list[str]:
+    def messages_of(body: str) -> list[str]:
         properties = {
             "RoleArn": "arn:aws:iam::123456789012:role/r",
             "StateMachineType": "STANDARD",
@@ -39,13 +39,13 @@ def test_the_linter_of_cloudformation_takes_the_definition() -> None:
         return [f"{m.rule.id} {m.message}" for m in lint(template, config=config)]
 
     # Its schema of states knows no JSONata expression for a number; the service does.
-    (known,) = told(text)
-    assert known.startswith("E3601") and known.endswith("'States/Write/MaxConcurrency'")
-    broken = told(text.replace('"ItemBatcher"', '"ItemBatches"', 1))
+    (warning,) = messages_of(text)
+    assert warning.startswith("E3601") and warning.endswith("'States/Write/MaxConcurrency'")
+    broken = messages_of(text.replace('"ItemBatcher"', '"ItemBatches"', 1))
     assert len(broken) > 1
 
 
-def test_a_function_ends_before_its_state_so_that_no_try_runs_beside_another() -> None:
+def test_a_function_ends_before_its_state_times_out() -> None:
     limits = {spec.substitution: spec.timeout_s for spec in STAGES}
     called = set()
     for name, task in every_task(ASL["States"]).items():
@@ -59,7 +59,7 @@ def test_a_function_ends_before_its_state_so_that_no_try_runs_beside_another() -
 
 @pytest.mark.xdist_group("synth")
 @pytest.mark.timeout(900)
-def test_a_load_takes_at_most_half_of_what_the_account_has_left(template: Template) -> None:
+def test_a_load_uses_at_most_half_of_free_concurrency(template: Template) -> None:
     target = ENVIRONMENTS[template.name]
     machines = template.all("AWS::StepFunctions::StateMachine").items()
     (text,) = (m["DefinitionString"] for name, m in machines if name.startswith("Ingestion"))
@@ -71,7 +71,7 @@ def test_a_load_takes_at_most_half_of_what_the_account_has_left(template: Templa
     assert target.loading <= (target.function_quota - target.reserved) // 2
     # Nothing is reserved in a new account, so its quota of ten stands in nobody's way.
     new = replace(ENVIRONMENTS["dev"], function_quota=10, concurrency={})
-    assert not [told for told in obstacles(new) if "quota" in told]
+    assert not [obstacle for obstacle in obstacles(new) if "quota" in obstacle]
 
 
 def test_each_task_of_a_load_waits_out_a_full_account() -> None:

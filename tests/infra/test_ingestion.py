@@ -1,4 +1,4 @@
-"""Loading in AWS: the bucket, the machine, and what its functions may do."""
+"""Loading in AWS: the bucket, the machine, and its functions' rights."""
 
 import json
 import re
@@ -25,10 +25,10 @@ def test_the_bucket_of_documents_is_ours_alone(template: Template) -> None:
     assert bucket["OwnershipControls"]["Rules"] == [{"ObjectOwnership": "BucketOwnerEnforced"}]
     assert "BucketName" not in bucket
     rules = bucket["LifecycleConfiguration"]["Rules"]
-    gone = {rule["Prefix"]: rule.get("ExpirationInDays") for rule in rules if "Prefix" in rule}
+    expiry = {rule["Prefix"]: rule.get("ExpirationInDays") for rule in rules if "Prefix" in rule}
     # What was sent is kept as long as it is loaded; deleted, no older version outlives a day.
     without_end = ("inbox/", "posted/", "encodings/", "register/")
-    assert gone == {"runs/": 90, **dict.fromkeys(without_end)}
+    assert expiry == {"runs/": 90, **dict.fromkeys(without_end)}
     for rule in rules:
         if "Prefix" in rule:
             assert rule["NoncurrentVersionExpiration"] == {"NoncurrentDays": 1}
@@ -36,14 +36,14 @@ def test_the_bucket_of_documents_is_ours_alone(template: Template) -> None:
     assert every["NoncurrentVersionExpiration"] == {"NoncurrentDays": 30}
     assert "ExpirationInDays" not in every
     (policy,) = (
-        given["PolicyDocument"]["Statement"]
-        for given in template.all("AWS::S3::BucketPolicy").values()
-        if given["Bucket"] == {"Ref": name}
+        policy["PolicyDocument"]["Statement"]
+        for policy in template.all("AWS::S3::BucketPolicy").values()
+        if policy["Bucket"] == {"Ref": name}
     )
     assert [s["Effect"] for s in policy] == ["Deny"]
     assert policy[0]["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
-    kept = "Delete" if template.name != "prod" else "RetainExceptOnCreate"
-    assert template.resources[name]["DeletionPolicy"] == kept
+    deletion = "Delete" if template.name != "prod" else "RetainExceptOnCreate"
+    assert template.resources[name]["DeletionPolicy"] == deletion
 
 
 def matches(pattern: dict[str, Any], event: dict[str, Any]) -> bool:
@@ -52,42 +52,42 @@ def matches(pattern: dict[str, Any], event: dict[str, Any]) -> bool:
     def fits(wanted: Any, value: object) -> bool:
         if not isinstance(wanted, dict):
             return bool(wanted == value)
-        ((operator, given),) = wanted.items()
+        ((operator, operand),) = wanted.items()
         if operator == "prefix":
-            return str(value).startswith(given)
+            return str(value).startswith(operand)
         assert operator == "anything-but", operator
-        return value not in (given if isinstance(given, list) else [given])
+        return value not in (operand if isinstance(operand, list) else [operand])
 
     return all(
         matches(wanted, event.get(name, {}))
         if isinstance(wanted, dict)
-        else any(fits(one, event.get(name)) for one in wanted)
+        else any(fits(pattern, event.get(name)) for pattern in wanted)
         for name, wanted in pattern.items()
     )
 
 
-def test_objects_of_sources_and_no_others_are_told_to_the_documents_function(
+def test_only_objects_of_sources_trigger_the_function(
     template: Template,
 ) -> None:
     deployed = Deployed(template)
     bucket = deployed.of("AWS::S3::Bucket", "Intake")
-    told = deployed.properties(bucket)["NotificationConfiguration"]
-    assert told == {"EventBridgeConfiguration": {"EventBridgeEnabled": True}}
+    notification = deployed.properties(bucket)["NotificationConfiguration"]
+    assert notification == {"EventBridgeConfiguration": {"EventBridgeEnabled": True}}
     rule = deployed.properties(deployed.of("AWS::Events::Rule", "ChangesRule"))
     failures = deployed.properties(deployed.of("AWS::Events::Rule", "ChangesFailures"))
     assert failures["Targets"][0]["Arn"] == rule["Targets"][0]["Arn"]
     for status, repeated in (("FAILED", True), ("TIMED_OUT", True), ("ABORTED", False)):
         detail = {"stateMachineArn": deployed.arn(deployed.loading), "status": status}
         kind = "Step Functions Execution Status Change"
-        ended = {"source": "aws.states", "detail-type": kind, "detail": detail}
-        assert matches(failures["EventPattern"], ended) is repeated
+        failure = {"source": "aws.states", "detail-type": kind, "detail": detail}
+        assert matches(failures["EventPattern"], failure) is repeated
 
     def event(kind: str, key: str, reason: str, name: str = deployed.ref(bucket)) -> dict[str, Any]:
         """S3 guide, "EventBridge event message structure"."""
         detail = {"bucket": {"name": name}, "object": {"key": key}, "reason": reason}
         return {"source": "aws.s3", "detail-type": f"Object {kind}", "detail": detail}
 
-    for one, expected in (
+    for sample, expected in (
         (event("Created", "sources/default/a.md", "PutObject"), True),
         (event("Deleted", "sources/default/a.md", "DeleteObject"), True),
         (event("Created", "runs/1/rows/a", "PutObject"), False),
@@ -95,7 +95,7 @@ def test_objects_of_sources_and_no_others_are_told_to_the_documents_function(
         (event("Tags Added", "sources/default/a.md", "PutObjectTagging"), False),
         (event("Created", "sources/default/a.md", "PutObject", "another"), False),
     ):
-        assert matches(rule["EventPattern"], one) is expected, one
+        assert matches(rule["EventPattern"], sample) is expected, sample
     (target,) = rule["Targets"]
     reading = deployed.properties(deployed.of("AWS::Lambda::EventSourceMapping", "Documents"))
     assert reading["EventSourceArn"] == target["Arn"]

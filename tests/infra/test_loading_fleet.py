@@ -42,16 +42,16 @@ UNUSED = {
 
 @dataclass(frozen=True)
 class Grant:
-    """A right of a role's to what is below a prefix of the bucket, and where it is said."""
+    """A role's right to the objects below a prefix of the bucket, and its statement."""
 
-    who: str
+    function: str
     action: str
     prefix: str
     statement: int
 
     @property
     def name(self) -> tuple[str, str, str]:
-        return self.who, self.action, self.prefix
+        return self.function, self.action, self.prefix
 
 
 @pytest.fixture(scope="module")
@@ -64,14 +64,14 @@ def cloud(
             patch.setenv(name, "machine")
         patch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
         folder = tmp_path_factory.mktemp("loading")
-        found = LoadingCloud(dev, moto, ModelServer(key="k"), bundles, folder)
+        cloud = LoadingCloud(dev, moto, ModelServer(key="k"), bundles, folder)
         try:
-            found.fill_in()
-            found.start()
-            _load(found)
-            yield found
+            cloud.fill_in()
+            cloud.start()
+            _load(cloud)
+            yield cloud
         finally:
-            found.close()
+            cloud.close()
             moto.close()
 
 
@@ -106,32 +106,32 @@ def _load(cloud: LoadingCloud) -> None:
 def _cancel(cloud: LoadingCloud) -> None:
     """End a run that hangs and may write: another one may at once."""
     cloud.runs.hanging.add("job-4")
-    status, told = cloud.ask("load", {"documents": [{"doc_id": "f.md", "text": "F"}]}, "job-4")
-    assert status == 202, told
+    status, reply = cloud.request("load", {"documents": [{"doc_id": "f.md", "text": "F"}]}, "job-4")
+    assert status == 202, reply
     cloud.objects.put(f"{LEASES}{NAMESPACE}.json", json.dumps({"run_id": "job-4"}).encode())
-    status, told = cloud.ask("cancel", {"id": "job-4"}, "cancels")
-    assert (status, told["state"]) == (200, "failed"), told
+    status, reply = cloud.request("cancel", {"id": "job-4"}, "cancels")
+    assert (status, reply["state"]) == (200, "failed"), reply
     assert cloud.runs.find("job-4")[0] == "ABORTED"
 
 
 def _read_what_is_gone(cloud: LoadingCloud) -> None:
-    """What was listed may be gone when it is read, and what was said of it too."""
+    """Listed objects and their statements may be deleted before they are read."""
     source, lost, unsaid = (
         f"sources/{NAMESPACE}/gone.md",
         f"inbox/{NAMESPACE}/lost/x.md",
         f"inbox/{NAMESPACE}/unsaid/x.md",
     )
-    said = {"documents": {"x.md": {"title": None, "acl": None, "metadata": {}, "text": True}}}
-    cloud.objects.put(f"posted/{NAMESPACE}/lost.json", json.dumps(said).encode())
+    statement = {"documents": {"x.md": {"title": None, "acl": None, "metadata": {}, "text": True}}}
+    cloud.objects.put(f"posted/{NAMESPACE}/lost.json", json.dumps(statement).encode())
     cloud.objects.put(unsaid, b"# X")
     for run_id, key in (("third", source), ("lost", lost), ("unsaid", unsaid)):
         run = cloud.sources(run_id, sync=False)
         if key != source:
             run["prefix"] = key.removesuffix("x.md")
         items = [{"Key": key, "Size": 1, "ETag": "e"}]
-        told = cloud.fleet.invoke("ingest_read", {"run": run, "stage": "read", "items": items})
-        assert told["chunks"] == 0
-        assert told["rejected"] == (key == unsaid)
+        report = cloud.fleet.invoke("ingest_read", {"run": run, "stage": "read", "items": items})
+        assert report["chunks"] == 0
+        assert report["rejected"] == (key == unsaid)
 
 
 def test_documents_are_loaded_sent_and_removed(cloud: LoadingCloud) -> None:
@@ -145,7 +145,7 @@ def test_documents_are_loaded_sent_and_removed(cloud: LoadingCloud) -> None:
     assert (removed["state"], removed["kind"], removed["removed"]) == ("done", "delete", 1)
     assert aborted["state"] == "failed"
     assert "without a report" in aborted["reason"]
-    assert cloud.ask("job", {"id": "nobody"}, "asked")[0] == 404
+    assert cloud.request("job", {"id": "nobody"}, "asked")[0] == 404
 
 
 def test_every_call_is_allowed_and_its_neighbours_are_not(cloud: LoadingCloud) -> None:
@@ -178,33 +178,36 @@ def test_every_environment_allows_the_same_calls_and_no_neighbour(
     cloud: LoadingCloud, request: pytest.FixtureRequest, name: str
 ) -> None:
     """What dev's functions asked, asked of the other environments' policies by their own names."""
-    there = Deployed(request.getfixturevalue(name))
-    move = _moved(cloud.deployed, there)
+    other = Deployed(request.getfixturevalue(name))
+    move = _moved(cloud.deployed, other)
     calls = [
         Call(move(call.principal), call.action, move(call.resource), call.context)
         for call in cloud.calls()
     ]
     assert len(calls) > 60
     assert not [call for call in calls if "dev" in call.resource.split("/", 1)[0]]
-    assert_held(calls, Policies(there), there)
+    assert_held(calls, Policies(other), other)
 
 
-def _moved(here: Deployed, there: Deployed) -> Callable[[str], str]:
+def _moved(source: Deployed, target: Deployed) -> Callable[[str], str]:
     """Give for an ARN of one environment that of the same thing in another.
 
     An index has its environment's name in its path, so every `docstokg-dev` is the other's.
     """
     kinds = ("AWS::IAM::Role", "AWS::S3::Bucket", "AWS::SecretsManager::Secret")
-    same = [name for kind in kinds for name in here.all(kind) if name in there.all(kind)]
-    table = {here.arn(name): there.arn(name) for name in same}
-    domains = (one.arn(one.only("AWS::OpenSearchService::Domain")) for one in (here, there))
+    same = [name for kind in kinds for name in source.all(kind) if name in target.all(kind)]
+    table = {source.arn(name): target.arn(name) for name in same}
+    domains = (
+        deployed.arn(deployed.only("AWS::OpenSearchService::Domain"))
+        for deployed in (source, target)
+    )
     table.update([tuple(domains)])
 
     def moved(arn: str) -> str:
         for before, after in table.items():
             if arn == before or arn.startswith(f"{before}/"):
                 arn = after + arn.removeprefix(before)
-        names = (f"docstokg-{one.template.name}" for one in (here, there))
+        names = (f"docstokg-{deployed.template.name}" for deployed in (source, target))
         return arn.replace(*names)
 
     return moved
@@ -213,29 +216,33 @@ def _moved(here: Deployed, there: Deployed) -> Callable[[str], str]:
 def test_each_right_to_objects_is_needed_by_a_call(cloud: LoadingCloud) -> None:
     """Taken away alone, each right that is not in UNUSED refuses a call that was made."""
     calls = [call for call in cloud.calls() if call.action.startswith("s3:")]
-    grants = [grant for who in WHOSE for grant in _grants(cloud, who)]
+    grants = [grant for function in WHOSE for grant in _grants(cloud, function)]
     assert len(grants) > 25
     unused = {grant.name for grant in grants if not _refused_without(cloud, grant, calls)}
     assert unused == UNUSED
 
 
-def test_no_stage_may_touch_what_another_works_on(cloud: LoadingCloud) -> None:
+def test_no_stage_may_access_objects_of_another(cloud: LoadingCloud) -> None:
     bucket = f"arn:aws:s3:::{cloud.bucket}"
-    granted = {grant.name for who in WHOSE for grant in _grants(cloud, who)}
-    for who in WHOSE:
-        role = cloud.deployed.role_of(who)
+    granted = {grant.name for function in WHOSE for grant in _grants(cloud, function)}
+    for function in WHOSE:
+        role = cloud.deployed.role_of(function)
         prefixes = ("sources/", "inbox/", "posted/", "runs/", "encodings/", "register/")
         for prefix in (*prefixes, "snapshots/"):
             for action in ("s3:GetObject", "s3:PutObject", "s3:DeleteObject"):
                 allowed = cloud.policies.allows(Call(role, action, f"{bucket}/{prefix}d/x"))
-                assert allowed == ((who, action, prefix) in granted), (who, action, prefix)
+                assert allowed == ((function, action, prefix) in granted), (
+                    function,
+                    action,
+                    prefix,
+                )
             listed = Call(role, "s3:ListBucket", bucket, {"s3:prefix": f"{prefix}d/"})
-            assert cloud.policies.allows(listed) == ((who, "s3:ListBucket", prefix) in granted)
+            assert cloud.policies.allows(listed) == ((function, "s3:ListBucket", prefix) in granted)
         assert not cloud.policies.allows(Call(role, "s3:ListBucket", bucket, {"s3:prefix": ""}))
 
 
-def _grants(cloud: LoadingCloud, who: str) -> Iterator[Grant]:
-    statements = cloud.policies.of_roles[cloud.deployed.role_of(who)]
+def _grants(cloud: LoadingCloud, function: str) -> Iterator[Grant]:
+    statements = cloud.policies.of_roles[cloud.deployed.role_of(function)]
     for number, statement in enumerate(statements):
         for action in _list(statement["Action"]):
             if not action.startswith("s3:"):
@@ -245,12 +252,12 @@ def _grants(cloud: LoadingCloud, who: str) -> Iterator[Grant]:
                 prefixes = _list(statement["Condition"]["StringLike"]["s3:prefix"])
             for prefix in prefixes:
                 below = prefix.removeprefix(f"arn:aws:s3:::{cloud.bucket}/").removesuffix("*")
-                yield Grant(who, action, below, number)
+                yield Grant(function, action, below, number)
 
 
 def _refused_without(cloud: LoadingCloud, grant: Grant, calls: list[Call]) -> bool:
     """Whether a recorded call is refused once this one right is gone."""
-    role = cloud.deployed.role_of(grant.who)
+    role = cloud.deployed.role_of(grant.function)
     policies = copy.copy(cloud.policies)
     statements = copy.deepcopy(cloud.policies.of_roles[role])
     policies.of_roles = {**cloud.policies.of_roles, role: statements}
@@ -260,13 +267,13 @@ def _refused_without(cloud: LoadingCloud, grant: Grant, calls: list[Call]) -> bo
         condition["s3:prefix"] = _less(condition["s3:prefix"], f"{grant.prefix}*")
     else:
         whole = f"arn:aws:s3:::{cloud.bucket}/{grant.prefix}"
-        left = _less(statement["Resource"], whole)
-        statement["Resource"] = [one for one in left if one != f"{whole}*"]
+        resources = _less(statement["Resource"], whole)
+        statement["Resource"] = [resource for resource in resources if resource != f"{whole}*"]
     return any(not policies.allows(call) for call in calls if call.principal == role)
 
 
-def _less(values: Any, gone: str) -> list[str]:
-    return [value for value in _list(values) if value != gone]
+def _less(values: Any, removed: str) -> list[str]:
+    return [value for value in _list(values) if value != removed]
 
 
 def _list(value: Any) -> list[Any]:

@@ -38,12 +38,12 @@ class Amazon(Loopback):
     """The two services' wire formats on loopback; answers are set by the test."""
 
     def __init__(self) -> None:
-        super().__init__(self._said)
+        super().__init__(self._payload_of)
         self.execution: dict[str, Any] = {}
         self.payload = b""
 
-    def _said(self, asked: BaseHTTPRequestHandler, body: bytes) -> tuple[int, Any]:
-        return self.status, self.execution if "X-Amz-Target" in asked.headers else self.payload
+    def _payload_of(self, request: BaseHTTPRequestHandler, body: bytes) -> tuple[int, Any]:
+        return self.status, self.execution if "X-Amz-Target" in request.headers else self.payload
 
     def service(self, name: str) -> AwsService:
         return AwsService(name, REGION, self.url, read_timeout_s=LONG_S)
@@ -57,9 +57,9 @@ class Amazon(Loopback):
 
 @pytest.fixture
 def amazon(credentials: None) -> Iterator[Amazon]:
-    known = Amazon()
-    yield known
-    known.close()
+    service = Amazon()
+    yield service
+    service.close()
 
 
 def succeeded(reply: dict[str, Any]) -> dict[str, Any]:
@@ -103,8 +103,8 @@ def test_silence_ends_in_time_and_throttling_has_its_name(amazon) -> None:
 @pytest.fixture
 def deployed(amazon) -> Handler:
     settings = Settings(workflow_arn=MACHINE, route_functions=(f"check={FUNCTION}",))
-    made = {"workflow": amazon.workflow(), "check_function": amazon.function()}
-    return mcp.build(Wiring(settings, Telemetry(write=lambda line: None), made))
+    ports = {"workflow": amazon.workflow(), "check_function": amazon.function()}
+    return mcp.build(Wiring(settings, Telemetry(write=lambda line: None), ports))
 
 
 def call(handler: Handler, method: str, params: dict[str, Any]) -> dict[str, Any]:
@@ -121,16 +121,16 @@ def test_only_deployed_routes_are_tools(deployed) -> None:
     assert names == [*searching, "check_grounding", "search"]
 
 
-def test_a_tool_that_is_switched_off_without_a_deploy_is_not_offered_from_then_on(
+def test_a_tool_switched_off_is_no_longer_offered(
     amazon: Amazon,
     agent: Loopback,  # noqa: F811
 ) -> None:
-    made = {
+    ports = {
         "flags": AppConfigFlags("a/e/p", host="127.0.0.1", port=agent.port, keep_s=0),
         "workflow": amazon.workflow(),
         "traverse_function": amazon.function(),
     }
-    handler = mcp.build(Wiring(Settings(appconfig="a/e/p"), Telemetry(write=[].append), made))
+    handler = mcp.build(Wiring(Settings(appconfig="a/e/p"), Telemetry(write=[].append), ports))
     offered = []
     for switch in (True, False):
         agent.answer = {"FEATURE_TRAVERSAL_TOOL": switch}
@@ -167,8 +167,8 @@ def test_an_execution_without_a_reply_is_a_tool_error(
     with pytest.raises(error) as raised:
         amazon.workflow().run(ENVELOPE)
     assert "SECRET" not in str(raised.value)
-    given = {"name": "answer_with_citations", "arguments": {"query": "abc"}}
-    result = call(deployed, "tools/call", given)
+    arguments = {"name": "answer_with_citations", "arguments": {"query": "abc"}}
+    result = call(deployed, "tools/call", arguments)
     problem = json.loads(result["content"][0]["text"])
     assert result["isError"] is True
     assert (problem["status"], problem["code"], problem["request_id"]) == (status, code, "r-1")

@@ -18,35 +18,35 @@ def test_flags_are_fetched_while_a_sandbox_starts(template: Template) -> None:
     deployed = Deployed(template)
     for spec in FUNCTIONS:
         if "flags" in spec.uses:
-            found = deployed.variables(spec.name)
-            application, space, profile = found["DOCSTOKG_APPCONFIG"].split("/")
+            variables = deployed.variables(spec.name)
+            application, space, profile = variables["DOCSTOKG_APPCONFIG"].split("/")
             path = f"/applications/{application}/environments/{space}/configurations/{profile}"
-            assert found["AWS_APPCONFIG_EXTENSION_PREFETCH_LIST"] == path, spec.name
+            assert variables["AWS_APPCONFIG_EXTENSION_PREFETCH_LIST"] == path, spec.name
 
 
-def test_a_change_of_flags_is_watched_by_the_alarm_of_degraded_answers(template: Template) -> None:
+def test_flag_changes_are_watched_by_an_alarm(template: Template) -> None:
     """m4: AppConfig rolls a deployment of flags back when one of its monitors fires."""
-    (watched,) = template.one("AWS::AppConfig::Environment")["Monitors"]
+    (watched,) = template.only("AWS::AppConfig::Environment")["Monitors"]
     (alarm,) = (
         name
-        for name, found in template.all("AWS::CloudWatch::Alarm").items()
-        if found["AlarmName"].endswith("degraded")
+        for name, alarm in template.all("AWS::CloudWatch::Alarm").items()
+        if alarm["AlarmName"].endswith("degraded")
     )
     assert watched["AlarmArn"] == {"Fn::GetAtt": [alarm, "Arn"]}
 
 
-def test_the_log_the_gateway_would_make_is_made_before_it_with_our_key(template: Template) -> None:
+def test_the_gateways_log_is_created_with_our_key(template: Template) -> None:
     """m10: by the name the gateway writes to, before its stage is there."""
     (name,) = template.all("AWS::ApiGateway::RestApi")
     (group,) = (
-        (logical, found)
-        for logical, found in template.all("AWS::Logs::LogGroup").items()
-        if "API-Gateway-Execution-Logs_" in json.dumps(found.get("LogGroupName", ""))
+        (logical, properties)
+        for logical, properties in template.all("AWS::Logs::LogGroup").items()
+        if "API-Gateway-Execution-Logs_" in json.dumps(properties.get("LogGroupName", ""))
     )
-    logical, found = group
-    parts = found["LogGroupName"]["Fn::Join"][1]
+    logical, properties = group
+    parts = properties["LogGroupName"]["Fn::Join"][1]
     assert parts == ["API-Gateway-Execution-Logs_", {"Ref": name}, f"/{stage_of(template)}"]
-    assert found["KmsKeyId"] and found["RetentionInDays"]
+    assert properties["KmsKeyId"] and properties["RetentionInDays"]
     (stage,) = (
         resource
         for resource in template.resources.values()
@@ -68,8 +68,8 @@ def test_the_account_s_log_role_outlives_the_environment_that_set_it(template: T
         if resource["Type"] == "AWS::ApiGateway::Account"
     )
     role = account["Properties"]["CloudWatchRoleArn"]["Fn::GetAtt"][0]
-    kept = {account["DeletionPolicy"], template.resources[role]["DeletionPolicy"]}
-    assert kept <= {"Retain", "RetainExceptOnCreate"}
+    policies = {account["DeletionPolicy"], template.resources[role]["DeletionPolicy"]}
+    assert policies <= {"Retain", "RetainExceptOnCreate"}
 
 
 def test_the_firewall_has_amazon_s_lists_behind_its_own_rule(template: Template) -> None:
@@ -77,8 +77,8 @@ def test_the_firewall_has_amazon_s_lists_behind_its_own_rule(template: Template)
     acls = template.all("AWS::WAFv2::WebACL")
     assert bool(acls) == bool(environment(template.name).waf_requests_per_5_minutes)
     placed = template.all("AWS::WAFv2::WebACLAssociation").values()
-    assert [one["WebACLArn"]["Fn::GetAtt"][0] for one in placed] == list(acls)
-    assert all("/stages/" in json.dumps(one["ResourceArn"]) for one in placed)
+    assert [association["WebACLArn"]["Fn::GetAtt"][0] for association in placed] == list(acls)
+    assert all("/stages/" in json.dumps(association["ResourceArn"]) for association in placed)
     for acl in acls.values():
         rate, *lists = sorted(acl["Rules"], key=lambda rule: int(rule["Priority"]))
         assert "RateBasedStatement" in rate["Statement"]

@@ -58,10 +58,10 @@ def home(tmp_path: Path) -> Path:
 
 
 def _environment(home: Path, cache_dir: Path, store: Path) -> dict[str, str]:
-    kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+    inherited = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
     url = f"sqlite:///{store}"
     return {
-        **kept,
+        **inherited,
         "HOME": str(home),
         "XDG_DATA_HOME": str(home / "data"),
         "XDG_CACHE_HOME": str(home / "xdg"),

@@ -26,9 +26,9 @@ from tests.runtime_api import Folders, Sandbox
 pytestmark = [pytest.mark.xdist_group("bundles"), pytest.mark.timeout(900)]
 
 
-def event(resource: str, asked: str) -> dict[str, Any]:
-    """What the gateway sends, as far as it is read."""
-    return {"resource": resource, "requestContext": {"path": asked}, "httpMethod": "GET"}
+def event(resource: str, path: str) -> dict[str, Any]:
+    """Return the fields of a gateway event that the function reads."""
+    return {"resource": resource, "requestContext": {"path": path}, "httpMethod": "GET"}
 
 
 @pytest.fixture(scope="module")
@@ -40,30 +40,30 @@ def paged(tmp_path_factory: pytest.TempPathFactory) -> Template:
 @pytest.fixture
 def started(bundles: Path, tmp_path: Path) -> Iterator[Callable[[dict[str, str]], Sandbox]]:
     """The real runtime client, the zip alone: no layer, no setting, no virtual environment."""
-    alone, made = tmp_path / "build", list[Sandbox]()
+    alone, sandboxes = tmp_path / "build", list[Sandbox]()
     alone.mkdir()
     for part in ("page", "runtime"):
         (alone / part).symlink_to(bundles / "host" / part)
 
     def start(variables: dict[str, str]) -> Sandbox:
         log, limit = tmp_path / "log", PAGE.timeout_s
-        made.append(Sandbox("page", Folders(alone), log, variables=variables, timeout_s=limit))
-        return made[-1]
+        sandboxes.append(Sandbox("page", Folders(alone), log, variables=variables, timeout_s=limit))
+        return sandboxes[-1]
 
     yield start
-    for sandbox in made:
+    for sandbox in sandboxes:
         sandbox.close()
 
 
 def test_every_path_is_open_and_answers_get_alone(paged: Template) -> None:
-    found = paths(paged)
+    methods = paths(paged)
     for path in PATHS:
-        got = found[path, "GET"]
+        got = methods[path, "GET"]
         assert got["AuthorizationType"] == "NONE"
         assert got["Integration"]["Type"] == "AWS_PROXY"
         assert not got.get("ApiKeyRequired", False)
-        assert found[path, "ANY"]["Integration"]["Type"] == "MOCK"
-    for (path, method), got in found.items():
+        assert methods[path, "ANY"]["Integration"]["Type"] == "MOCK"
+    for (path, method), got in methods.items():
         if method not in ("ANY", "OPTIONS") and path.startswith("/v1/") and "health" not in path:
             assert got["AuthorizationType"] == "CUSTOM", path
 
@@ -121,15 +121,15 @@ def test_an_address_the_policy_cannot_name_ends_the_synthesis(changed: dict[str,
 
 
 @pytest.mark.parametrize("target", ["aarch64", "host"])
-def test_the_zip_holds_what_is_served_and_little_else(bundles: Path, target: str) -> None:
+def test_the_zip_contains_little_but_served_files(bundles: Path, target: str) -> None:
     folder = bundles / target / "page"
     vendored = [
         path.relative_to(folder).as_posix()
         for path in folder.rglob("*")
         if path.is_file() and path.relative_to(folder).parts[0] not in ("docstokg_functions",)
     ]
-    kept = [name for name in vendored if ".dist-info/" not in name and "__pycache__" not in name]
-    assert sorted(name.rpartition("/")[2] for name in kept) == [
+    files = [name for name in vendored if ".dist-info/" not in name and "__pycache__" not in name]
+    assert sorted(name.rpartition("/")[2] for name in files) == [
         "__init__.py",
         *sorted(VIEWER.values()),
     ]
@@ -139,8 +139,8 @@ def test_the_zip_holds_what_is_served_and_little_else(bundles: Path, target: str
 def test_the_function_sends_every_file_from_its_own_zip(started: Any) -> None:
     sandbox = started({})
     for path in PATHS:
-        asked = "/live/" if path == "/" else f"/live{path}"
-        got = sandbox.invoke(event(path, asked))
+        stage_path = "/live/" if path == "/" else f"/live{path}"
+        got = sandbox.invoke(event(path, stage_path))
         file = static_file(path)
         assert got["statusCode"] == 200, path
         assert got["body"].encode() == file.body
@@ -150,34 +150,34 @@ def test_the_function_sends_every_file_from_its_own_zip(started: Any) -> None:
 
 
 def test_how_to_sign_in_comes_from_the_settings(started: Any) -> None:
-    """What the stack writes is what the function sends, policy included."""
+    """The function sends the values of the stack, including the policy."""
     ours = replace(ENVIRONMENTS["staging"], page=True, sign_in=CLIENT)
     stack = Stack(cdk.App(), ours, "x")
     stack.key = kms.Key(stack, "Key")
-    made = page_function(stack)
+    page_construct = page_function(stack)
     (function,) = (
-        one["Properties"]
-        for one in assertions.Template.from_stack(stack).to_json()["Resources"].values()
-        if one["Type"] == "AWS::Lambda::Function"
+        resource["Properties"]
+        for resource in assertions.Template.from_stack(stack).to_json()["Resources"].values()
+        if resource["Type"] == "AWS::Lambda::Function"
     )
-    assert made.live is not None
+    assert page_construct.live is not None
     sandbox = started(function["Environment"]["Variables"])
-    told = sandbox.invoke(event(SIGN_IN, f"/live{SIGN_IN}"))
-    assert json.loads(told["body"])["token_url"] == CLIENT.token_url
+    reply = sandbox.invoke(event(SIGN_IN, f"/live{SIGN_IN}"))
+    assert json.loads(reply["body"])["token_url"] == CLIENT.token_url
     policy = sandbox.invoke(event("/", "/live/"))["headers"]["Content-Security-Policy"]
     assert "connect-src 'self' https://id.acme.dev/token;" in policy
 
 
 @pytest.mark.parametrize(
-    ("resource", "asked", "to"),
+    ("resource", "requested", "to"),
     [
         ("/", "/live", "/live/"), ("/", "", "/"), ("/docs", "/live/docs/", "/live/docs"),
         ("/", "//elsewhere.example", "/elsewhere.example/"),
     ],
 )  # fmt: skip
 def test_an_address_in_the_other_form_is_sent_to_its_own(
-    resource: str, asked: str, to: str
+    resource: str, requested: str, to: str
 ) -> None:
-    got = reply(resource, asked)
+    got = reply(resource, requested)
     assert (got["statusCode"], got["headers"]["Location"]) == (308, to)
     assert reply(resource, to)["statusCode"] == 200

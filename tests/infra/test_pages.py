@@ -1,4 +1,4 @@
-"""What the pages for operators say is what is there."""
+"""The pages for operators agree with the templates."""
 
 import re
 
@@ -28,10 +28,10 @@ def test_the_sizes_of_an_index_are_those_that_the_program_prints() -> None:
 
 def test_every_alarm_has_a_row_that_says_what_to_do(template: Template) -> None:
     rows = re.findall(r"^\| (`.+?`) \|", OPERATIONS, re.M)
-    told = [re.compile(_pattern(name)) for row in rows for name in re.findall(r"`(\S+)`", row)]
+    patterns = [re.compile(_pattern(name)) for row in rows for name in re.findall(r"`(\S+)`", row)]
     for alarm in template.all("AWS::CloudWatch::Alarm").values():
         name = alarm["AlarmName"].removeprefix(f"docstokg-{template.name}-")
-        assert any(pattern.fullmatch(name) for pattern in told), name
+        assert any(pattern.fullmatch(name) for pattern in patterns), name
 
 
 def _pattern(name: str) -> str:

@@ -48,8 +48,8 @@ def neighbours(call: Call) -> Iterator[Call]:
     """
     for action in FORBIDDEN[call.action.split(":")[0]]:
         yield Call(call.principal, action, call.resource, call.context)
-    for who in (STRANGER, "ec2.amazonaws.com"):
-        yield Call(who, call.action, call.resource, call.context)
+    for principal in (STRANGER, "ec2.amazonaws.com"):
+        yield Call(principal, call.action, call.resource, call.context)
     if call.resource == "*":
         # No resource to vary: these actions know none (Service Authorization Reference).
         other = call.principal.replace(ACCOUNT, OTHER).replace(".amazonaws", ".other")
@@ -72,7 +72,7 @@ def _foreign(value: str) -> str:
     return value.replace(REGION, ELSEWHERE) if REGION in value else f"other-{value}"
 
 
-def test_what_services_do_for_us_is_allowed_and_its_neighbours_are_not(template: Template) -> None:
+def test_only_required_calls_of_services_are_allowed(template: Template) -> None:
     deployed = Deployed(template)
     policies = Policies(deployed)
     lines = list(rights(deployed))
@@ -94,12 +94,12 @@ def _drop(template: Template, fits: Callable[[dict[str, Any]], bool]) -> None:
     """Take every statement that fits out of every policy document."""
     dropped = 0
     for resource in template.resources.values():
-        given = resource.get("Properties", {})
+        properties = resource.get("Properties", {})
         for name in ("PolicyDocument", "KeyPolicy"):
-            if "Statement" in given.get(name, {}):
-                statements: Statements = given[name]["Statement"]
-                given[name]["Statement"] = [s for s in statements if not fits(s)]
-                dropped += len(statements) - len(given[name]["Statement"])
+            if "Statement" in properties.get(name, {}):
+                statements: Statements = properties[name]["Statement"]
+                properties[name]["Statement"] = [s for s in statements if not fits(s)]
+                dropped += len(statements) - len(properties[name]["Statement"])
     assert dropped
 
 

@@ -52,7 +52,7 @@ def test_the_session_lasts_as_long_as_the_job_may() -> None:
 def test_a_failing_smoke_test_shifts_traffic_back() -> None:
     """By `make rollout` (test_rollout); its token is minted in it: a stored one would expire."""
     for name in ENVIRONMENTS:
-        (step,) = (one for one in JOBS[name]["steps"] if "make rollout" in one.get("run", ""))
+        (step,) = (step for step in JOBS[name]["steps"] if "make rollout" in step.get("run", ""))
         assert "secrets.CLIENT_SECRET" in step["env"]["SMOKE_CLIENT_SECRET"]
         assert "SMOKE_TOKEN" not in step["env"]
 
@@ -62,5 +62,7 @@ def test_own_settings_need_no_fork() -> None:
     assert WORKFLOW["env"]["SETTINGS"] == "${{ vars.ENVIRONMENTS }}"
     assert "environments.toml" in WORKFLOW["env"]["ENVIRONMENTS"]
     for name in ("test", *ENVIRONMENTS):
-        written, read = (commands(name).find(word) for word in ('> "$ENVIRONMENTS"', "make "))
-        assert 0 < written < read
+        write_position, read_position = (
+            commands(name).find(word) for word in ('> "$ENVIRONMENTS"', "make ")
+        )
+        assert 0 < write_position < read_position

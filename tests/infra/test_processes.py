@@ -69,12 +69,12 @@ class Deployment:
     @staticmethod
     def answer(execution: Execution) -> Answer:
         """What StartSyncExecution says, through the response template."""
-        said: dict[str, Any] = {"status": execution.status}
+        outcome: dict[str, Any] = {"status": execution.status}
         if execution.status == "SUCCEEDED":
-            said["output"] = json.dumps(execution.output, ensure_ascii=False)
+            outcome["output"] = json.dumps(execution.output, ensure_ascii=False)
         elif execution.status == "FAILED":
-            said |= {"error": execution.error, "cause": execution.cause}
-        return render_response(templates.response("workflow"), said)
+            outcome |= {"error": execution.error, "cause": execution.cause}
+        return render_response(templates.response("workflow"), outcome)
 
 
 @pytest.fixture(scope="module")
@@ -108,8 +108,8 @@ def deployment(
     fleet.close()
 
 
-def question(text: str = f"What are seizures {MARK}?", **more: Any) -> str:
-    return json.dumps({"query": text, "namespace": "default", **more}, ensure_ascii=False)
+def question(text: str = f"What are seizures {MARK}?", **fields: Any) -> str:
+    return json.dumps({"query": text, "namespace": "default", **fields}, ensure_ascii=False)
 
 
 def test_a_hanging_sandbox_costs_its_step_and_is_replaced(deployment: Deployment) -> None:
@@ -146,7 +146,7 @@ def test_a_dying_sandbox_is_one_failure(deployment: Deployment, step: str, statu
     assert deployment.post("search", question()).status == 200
 
 
-def test_an_error_says_its_class_to_the_machine_and_nothing_to_the_client(
+def test_error_messages_contain_no_input(
     deployment: Deployment,
 ) -> None:
     with pytest.raises(Exception, match="validation error") as caught:
@@ -171,8 +171,8 @@ def test_two_hundred_questions_leave_no_word_in_the_logs(
             case 0 | 1:
                 answer = deployment.post("search", question(text), caller)
             case 2:
-                more: dict[str, Any] = {"synthesis": {"enabled": True, "model": "extractive"}}
-                body = question(text, **more, budget={"max_tokens_gen": 256}, verbosity="full")
+                synthesis: dict[str, Any] = {"synthesis": {"enabled": True, "model": "extractive"}}
+                body = question(text, **synthesis, budget={"max_tokens_gen": 256}, verbosity="full")
                 answer = deployment.post("answer", body, caller)
             case 3:
                 answer = deployment.post("answer", question(text, verbosity="graph"), caller)

@@ -16,7 +16,7 @@ OLD, NEW = f"{MACHINE}:1", f"{MACHINE}:2"
 
 
 @given(st.integers(1, 99))
-def test_shares_add_up_and_the_newest_gets_what_was_asked(percent: int) -> None:
+def test_shares_add_up_and_the_newest_has_its_share(percent: int) -> None:
     newest, before = weights([NEW, OLD], percent)
     assert newest == {"stateMachineVersionArn": NEW, "weight": percent}
     assert before == {"stateMachineVersionArn": OLD, "weight": 100 - percent}
@@ -98,11 +98,11 @@ def test_alarms_are_asked_by_the_names_the_template_gives_them(
 
 def looked(cloudwatch: Any, state: str) -> None:
     names = [f"docstokg-prod-{name}" for name in ROLLBACK_ALARMS]
-    found = {"MetricAlarms": [alarm(name, state) for name in names]}
-    cloudwatch.stub.add_response("describe_alarms", found, {"AlarmNames": names})
+    alarms = {"MetricAlarms": [alarm(name, state) for name in names]}
+    cloudwatch.stub.add_response("describe_alarms", alarms, {"AlarmNames": names})
 
 
-def test_an_alarm_that_fires_while_it_is_watched_takes_the_traffic_back(
+def test_an_alarm_during_the_watch_reverts_traffic(
     stubs: tuple[Any, Any],
 ) -> None:
     states, cloudwatch = stubs

@@ -83,21 +83,19 @@ def describe(states: Any, names: dict[int, str], routed: tuple[int, ...]) -> Non
         )
 
 
-def test_the_last_three_what_traffic_goes_to_and_what_an_alias_names_stay(
-    states: Any, functions: Any
-) -> None:
+def test_recent_routed_and_aliased_versions_stay(states: Any, functions: Any) -> None:
     named = {1: version_of(1), 2: version_of(2), 3: version_of(3), 4: version_of(4)}
     named[5] = version_of(6)
     describe(states, named, routed=(1, 5))
-    found = leftovers([MACHINE], [NAME], states, functions)
+    unused = leftovers([MACHINE], [NAME], states, functions)
     # 3, 4 and 6 by the last three machines, 1 by traffic, 5 by the alias.
-    assert found == ([f"{MACHINE}:2"], [version_of(2)])
+    assert unused == ([f"{MACHINE}:2"], [version_of(2)])
     states.stub.add_response(
         "delete_state_machine_version", {}, {"stateMachineVersionArn": f"{MACHINE}:2"}
     )
-    prune(*found, states, functions)
-    left = functions.list_versions_by_function(FunctionName=NAME)["Versions"]
-    assert [v["Version"] for v in left] == ["$LATEST", "1", "3", "4", "5", "6"]
+    prune(*unused, states, functions)
+    versions = functions.list_versions_by_function(FunctionName=NAME)["Versions"]
+    assert [v["Version"] for v in versions] == ["$LATEST", "1", "3", "4", "5", "6"]
 
 
 def test_a_machine_that_names_nothing_is_no_reason_to_remove_everything(

@@ -31,7 +31,7 @@ def signing(tmp_path_factory: pytest.TempPathFactory, public: dict[str, Any]) ->
 def test_only_respond_may_read_the_key(signing: Template, dev: Template) -> None:
     def readers(template: Template) -> list[str]:
         policies = template.all("AWS::IAM::Policy")
-        return [name for name, one in policies.items() if SECRET in json.dumps(one)]
+        return [name for name, policy in policies.items() if SECRET in json.dumps(policy)]
 
     (reader,) = readers(signing)
     assert "Respond" in reader
@@ -46,20 +46,20 @@ def test_the_public_keys_are_served_only_where_there_are_some(
     reply = served["Integration"]["IntegrationResponses"][0]
     body = render_response(reply["ResponseTemplates"]["application/json"], {}).json
     assert body == public
-    for template, told in ((signing, True), (dev, False)):
+    for template, has_keys in ((signing, True), (dev, False)):
         contract = paths(template)["/openapi.json", "GET"]["Integration"]["IntegrationResponses"]
         document = render_response(contract[0]["ResponseTemplates"]["application/json"], {}).json
-        assert (KEYS in document["paths"]) is told
+        assert (KEYS in document["paths"]) is has_keys
     assert (KEYS, "GET") not in paths(dev)
 
 
 def test_a_key_is_read_from_its_secret(aws: Any) -> None:
     keys = ReceiptKeys.make()
     client = aws.client("secretsmanager")
-    made = client.create_secret(Name="receipts", SecretString=keys.private_pem())
-    read = Wiring(Settings(receipt_key=made["ARN"])).receipt_keys()
-    assert read is not None
-    assert read.sign({"receipt": {}}) == keys.sign({"receipt": {}})
+    secret = client.create_secret(Name="receipts", SecretString=keys.private_pem())
+    receipt_keys = Wiring(Settings(receipt_key=secret["ARN"])).receipt_keys()
+    assert receipt_keys is not None
+    assert receipt_keys.sign({"receipt": {}}) == keys.sign({"receipt": {}})
     other = client.create_secret(Name="other", SecretString='{"graph_password": "hunter2"}')
     with pytest.raises(Misconfigured) as caught:
         Wiring(Settings(receipt_key=other["ARN"])).receipt_keys()

@@ -96,8 +96,8 @@ def test_only_jobs_that_publish_may_prove_who_they_are() -> None:
 
 def test_actions_have_versions_and_the_image_its_bill_of_materials() -> None:
     used = [step["uses"] for step in STEPS if "uses" in step]
-    assert used and all(re.fullmatch(r"[\w./-]+@(v\d+|release/v1)", one) for one in used)
-    (image,) = [one for one in STEPS if one.get("uses", "").startswith("docker/build-push")]
+    assert used and all(re.fullmatch(r"[\w./-]+@(v\d+|release/v1)", action) for action in used)
+    (image,) = [step for step in STEPS if step.get("uses", "").startswith("docker/build-push")]
     assert image["with"]["sbom"] is True and image["with"]["provenance"] == "mode=max"
     assert image["with"]["file"] == "container/Containerfile"
 
@@ -123,7 +123,7 @@ def test_the_wheel_gets_the_address_of_the_repository(tmp_path: Path) -> None:
 
 
 def test_the_image_is_built_on_a_base_with_its_digest() -> None:
-    (image,) = [one for one in STEPS if one.get("uses", "").startswith("docker/build-push")]
+    (image,) = [step for step in STEPS if step.get("uses", "").startswith("docker/build-push")]
     assert image["with"]["build-args"] == "BASE=${{ env.BASE }}"
     stages = re.findall(
         "^FROM (\\S+)", (ROOT / "container" / "Containerfile").read_text("utf-8"), re.MULTILINE

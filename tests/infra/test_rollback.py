@@ -24,7 +24,7 @@ def seconds_to_fire(alarm: dict[str, Any]) -> int:
 
 
 def test_the_alarms_fire_before_the_first_step_is_over(template: Template) -> None:
-    alias = template.one("AWS::StepFunctions::StateMachineAlias")["DeploymentPreference"]
+    alias = template.only("AWS::StepFunctions::StateMachineAlias")["DeploymentPreference"]
     alarms = {a["AlarmName"]: a for a in template.all("AWS::CloudWatch::Alarm").values()}
     named = {f"docstokg-{template.name}-{end}" for end in ROLLBACK_ALARMS}
     assert named <= alarms.keys()
@@ -42,18 +42,18 @@ def test_caught_crashes_and_refusals_are_counted_apart(template: Template) -> No
     states = json.loads((ROOT / "statemachine" / "answer.asl.json").read_text("utf-8"))["States"]
     (log,) = (n for n in template.all("AWS::Logs::LogGroup") if n.startswith("Workflow"))
     filters = {
-        re.findall(r'name = "(\w+)"', found["FilterPattern"])[0]: found
-        for found in template.all("AWS::Logs::MetricFilter").values()
-        if found["LogGroupName"] == {"Ref": log}
+        re.findall(r'name = "(\w+)"', properties["FilterPattern"])[0]: properties
+        for properties in template.all("AWS::Logs::MetricFilter").values()
+        if properties["LogGroupName"] == {"Ref": log}
     }
     caught = {c["Next"] for state in states.values() for c in state.get("Catch", ())}
     assert caught >= filters.keys() == {"Crashed", "Throttled"}
-    for name, found in filters.items():
+    for name, properties in filters.items():
         assert states[name]["Type"] == "Pass"
-        assert found["FilterPattern"] == (
+        assert properties["FilterPattern"] == (
             f'{{ $.type = "PassStateEntered" && $.details.name = "{name}" }}'
         )
-        (metric,) = found["MetricTransformations"]
+        (metric,) = properties["MetricTransformations"]
         assert environment(template.name).name in metric["MetricName"]
         alarmed = [
             alarm["AlarmName"]

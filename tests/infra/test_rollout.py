@@ -80,18 +80,18 @@ def answer_aliases(stub: Stubber, versions: dict[str, str]) -> None:
     """Answer for the alias of each function; without a version there is no such function."""
     for spec in PACKAGED:
         if spec.name in versions:
-            found = {"FunctionVersion": versions[spec.name]}
+            alias = {"FunctionVersion": versions[spec.name]}
             name = {"FunctionName": f"docstokg-prod-{spec.name}", "Name": "live"}
-            stub.add_response("get_alias", found, name)
+            stub.add_response("get_alias", alias, name)
         else:
             stub.add_client_error("get_alias", "ResourceNotFoundException")
 
 
 def rolled_out(
-    states: Any, told: Any, deploy: str, expected: str, cancelled: bool
+    states: Any, log_file: Any, deploy: str, expected: str, cancelled: bool
 ) -> tuple[str, list[str], str]:
-    """The exit message, what the smoke tests saw, and the version with all traffic."""
-    command = [sys.executable, "-c", SMOKE, expected, str(told)]
+    """Return the exit message, the smoke tests' log, and the version with all traffic."""
+    command = [sys.executable, "-c", SMOKE, expected, str(log_file)]
 
     def smoke(share: int) -> bool:
         return subprocess.call([*command, "--share", str(share)]) == 0
@@ -109,8 +109,8 @@ def rolled_out(
         try:
             release = rollout.Release("prod", states, stacks, functions)
             release.rollout([sys.executable, "-c", deploy, "300"], smoke)
-        except SystemExit as ended:
-            message = str(ended)
+        except SystemExit as failure:
+            message = str(failure)
     ((version, share),) = (
         (route["stateMachineVersionArn"], route["weight"])
         for route in states.describe_state_machine_alias(stateMachineAliasArn=ALIAS)[
@@ -118,7 +118,7 @@ def rolled_out(
         ]
     )
     assert share == 100
-    return message, told.read_text().splitlines(), version
+    return message, log_file.read_text().splitlines(), version
 
 
 def test_a_version_that_fails_its_smoke_test_is_left_without_traffic(
@@ -144,8 +144,10 @@ def test_without_a_shift_the_smoke_test_follows_the_deploy(states: Any, tmp_path
 
 
 def test_a_failed_deploy_is_not_tested(states: Any, tmp_path: Any) -> None:
-    (told := tmp_path / "told").touch()
-    message, saw, version = rolled_out(states, told, "raise SystemExit(3)", "old", cancelled=False)
+    (log_file := tmp_path / "told").touch()
+    message, saw, version = rolled_out(
+        states, log_file, "raise SystemExit(3)", "old", cancelled=False
+    )
     assert (message, saw, version) == ("the deploy of prod failed", [], OLD)
 
 
@@ -156,7 +158,7 @@ def test_the_first_deploy_needs_no_url(first: bool) -> None:
         if first:
             stacks.stub.add_client_error("describe_stacks", "ValidationError")
         else:
-            made = {"StackName": "s", "CreationTime": 0, "StackStatus": "CREATE_COMPLETE"}
+            stack = {"StackName": "s", "CreationTime": 0, "StackStatus": "CREATE_COMPLETE"}
             outputs = [{"OutputKey": "Url", "OutputValue": "https://api"}]
-            stacks.stub.add_response("describe_stacks", {"Stacks": [{**made, "Outputs": outputs}]})
+            stacks.stub.add_response("describe_stacks", {"Stacks": [{**stack, "Outputs": outputs}]})
         assert rollout.stack_url("prod", stacks) == ("" if first else "https://api")

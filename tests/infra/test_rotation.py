@@ -49,35 +49,35 @@ def entry(model: ModelServer, build: Callable[[Wiring], Handler] = build) -> Ent
     return Entry(build, Settings(secrets="model", llm_base_url=model.url))
 
 
-def ask(entry: Entry) -> dict[str, Any]:
+def answer_of(entry: Entry) -> dict[str, Any]:
     now = int(time.time() * 1000)
     plan = EVENT["plan"] | {"started_ms": now, "deadline_ms": now + 60_000}
     return entry(EVENT | {"plan": plan}, None)
 
 
-def test_a_refused_key_is_read_again_at_once_and_the_event_answered(
+def test_a_refused_key_is_read_again_at_once(
     model: ModelServer, secret: Callable[[str], None]
 ) -> None:
     function = entry(model)
     secret("today")  # five minutes before anybody would look
-    answer = ask(function)
+    answer = answer_of(function)
     assert (answer["outcome"], answer["degraded"]) == ("answered", [])
     keys = [headers["Authorization"] for headers in model.headers]
     assert keys == ["Bearer yesterday", "Bearer today"]
 
 
-def test_a_key_that_is_still_wrong_is_not_read_with_every_event(
+def test_a_wrong_key_is_not_read_every_time(
     model: ModelServer, secret: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     function = entry(model)
-    assert ask(function)["degraded"] == ["llm_unavailable"]
+    assert answer_of(function)["degraded"] == ["llm_unavailable"]
     secret("today")
-    assert ask(function)["degraded"] == ["llm_unavailable"], "asked again before its time"
+    assert answer_of(function)["degraded"] == ["llm_unavailable"], "asked again before its time"
     monkeypatch.setattr("docstokg.entry.REFUSED_TIME_S", 0.0)
-    assert ask(function)["outcome"] == "answered"
+    assert answer_of(function)["outcome"] == "answered"
 
 
-def test_an_event_that_fails_by_its_credential_is_tried_with_the_new_one(
+def test_a_refused_credential_is_read_again_and_retried(
     model: ModelServer, secret: Callable[[str], None]
 ) -> None:
     """A function without a step around its calls, as the writer of traces."""

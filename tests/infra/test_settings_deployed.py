@@ -44,7 +44,7 @@ def chosen(tmp_path_factory: pytest.TempPathFactory) -> Template:
 
 
 @pytest.mark.parametrize(
-    ("given", "why"),
+    ("settings", "why"),
     [
         ({"colour": "red"}, "colour cannot be set from here"),
         ({"llm_api_key": "k"}, "llm_api_key cannot be set from here"),
@@ -54,16 +54,16 @@ def chosen(tmp_path_factory: pytest.TempPathFactory) -> Template:
         ({"verifier": "onnx:/models/x"}, "no bundle holds the folder"),
     ],
 )
-def test_a_wrong_choice_ends_the_synthesis(given: dict[str, Any], why: str) -> None:
+def test_a_wrong_choice_ends_the_synthesis(settings: dict[str, Any], why: str) -> None:
     with pytest.raises(Misconfigured, match=why):
-        variables.chosen(dataclasses.replace(ENVIRONMENTS["dev"], settings=given))
+        variables.chosen(dataclasses.replace(ENVIRONMENTS["dev"], settings=settings))
 
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Template:
     """Staging with a guardrail as verifier."""
-    given = {"verifier": "bedrock-guardrail:abc123:2", "verifier_threshold": 0.7}
-    return synthesised(tmp_path_factory.mktemp("guarded"), "staging", f"settings={given!r}")
+    settings = {"verifier": "bedrock-guardrail:abc123:2", "verifier_threshold": 0.7}
+    return synthesised(tmp_path_factory.mktemp("guarded"), "staging", f"settings={settings!r}")
 
 
 def test_a_language_model_verifies_through_synthesize_which_has_its_rights(
@@ -91,30 +91,30 @@ def test_a_language_model_verifies_through_synthesize_which_has_its_rights(
 def test_one_guardrail_may_be_applied_by_two_functions(guarded: Template, dev: Template) -> None:
     deployed = Deployed(guarded)
     policies = Policies(deployed)
-    use, own = "bedrock:ApplyGuardrail", f"arn:aws:bedrock:{REGION}:{ACCOUNT}:guardrail/abc123"
+    use, arn = "bedrock:ApplyGuardrail", f"arn:aws:bedrock:{REGION}:{ACCOUNT}:guardrail/abc123"
     for step in ("respond", "check"):
         role = deployed.role_of(step)
-        assert policies.allows(Call(role, use, own))
-        assert not policies.allows(Call(role, use, own.replace("abc123", "xyz789")))
+        assert policies.allows(Call(role, use, arn))
+        assert not policies.allows(Call(role, use, arn.replace("abc123", "xyz789")))
         assert values(guarded, step)["DOCSTOKG_VERIFIER_THRESHOLD"] == "0.7"
-        assert not Policies(Deployed(dev)).allows(Call(Deployed(dev).role_of(step), use, own))
+        assert not Policies(Deployed(dev)).allows(Call(Deployed(dev).role_of(step), use, arn))
     for step in ("synthesize", "ground", "stream"):
-        assert not policies.allows(Call(deployed.role_of(step), use, own))
-    door = guarded.one("AWS::EC2::VPCEndpoint")
-    assert [one["Action"] for one in door["PolicyDocument"]["Statement"]] == [use]
+        assert not policies.allows(Call(deployed.role_of(step), use, arn))
+    door = guarded.only("AWS::EC2::VPCEndpoint")
+    assert [statement["Action"] for statement in door["PolicyDocument"]["Statement"]] == [use]
 
 
 def values(template: Template, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = template.function(name)["Environment"]["Variables"]
-    return found
+    variables: dict[str, Any] = template.function(name)["Environment"]["Variables"]
+    return variables
 
 
 @pytest.mark.parametrize("spec", FUNCTIONS, ids=lambda spec: spec.name)
 def test_every_function_has_the_settings(spec: FunctionSpec, chosen: Template) -> None:
-    own = {k: v for k, v in values(chosen, spec.name).items() if isinstance(v, str)}
-    read = Settings.from_environment(own)
-    assert {name: getattr(read, name) for name in GIVEN} == GIVEN
-    assert read.models == MODELS
+    variables = {k: v for k, v in values(chosen, spec.name).items() if isinstance(v, str)}
+    settings = Settings.from_environment(variables)
+    assert {name: getattr(settings, name) for name in GIVEN} == GIVEN
+    assert settings.models == MODELS
 
 
 def test_each_provider_has_a_secret_of_its_own(chosen: Template, dev: Template) -> None:
@@ -133,9 +133,7 @@ def test_each_provider_has_a_secret_of_its_own(chosen: Template, dev: Template) 
     assert json.dumps(values(chosen, "ground")["DOCSTOKG_SECRETS"]).count('"Ref"') == 1
 
 
-def test_iam_lets_a_model_be_called_through_its_profile_and_no_neighbour(
-    chosen: Template, dev: Template
-) -> None:
+def test_iam_allows_only_the_models_own_profile(chosen: Template, dev: Template) -> None:
     """Bedrock guide, "Prerequisites for inference profiles": the profile and, through it alone,
 
     its model in whatever region serves the call; a model without a profile is named itself.
@@ -170,7 +168,7 @@ def test_iam_lets_a_model_be_called_through_its_profile_and_no_neighbour(
 
 
 def test_bedrock_has_a_door_inside_the_vpc(chosen: Template, staging: Template) -> None:
-    door = chosen.one("AWS::EC2::VPCEndpoint")
+    door = chosen.only("AWS::EC2::VPCEndpoint")
     assert door["VpcEndpointType"] == "Interface" and door["PrivateDnsEnabled"]
     assert "bedrock-runtime" in json.dumps(door["ServiceName"])
     assert len(door["SubnetIds"]) == 3
@@ -183,8 +181,8 @@ def test_bedrock_has_a_door_inside_the_vpc(chosen: Template, staging: Template) 
 @pytest.fixture(scope="module")
 def encoding(tmp_path_factory: pytest.TempPathFactory) -> Template:
     """Staging that embeds and reranks on Bedrock; both rule packs hold."""
-    given = {"embed_model": "eu.cohere.embed-v4:0", "rerank_provider": "bedrock"}
-    changes = f"embed_provider='bedrock', models=('extractive',), settings={given!r}"
+    settings = {"embed_model": "eu.cohere.embed-v4:0", "rerank_provider": "bedrock"}
+    changes = f"embed_provider='bedrock', models=('extractive',), settings={settings!r}"
     changes += ", load_on_change=False, sync={'default': 'cron(0 3 * * ? *)'}"
     return synthesised(tmp_path_factory.mktemp("encoding"), "staging", changes)
 
@@ -207,9 +205,9 @@ def test_who_embeds_and_reranks_on_bedrock_may_call_that_model_alone(encoding: T
         assert policies.allows(Call(role, invoke, ranks)) is (spec.name == "ground"), spec.name
         assert not policies.allows(Call(role, "bedrock:Rerank", "*"))
     assert values(encoding, "ingest_encode")["DOCSTOKG_EMBED_MODEL"] == "eu.cohere.embed-v4:0"
-    made = " ".join(encoding.all("AWS::SecretsManager::Secret"))
-    assert "Embedder" not in made and "Reranker" not in made
-    allowed = encoding.one("AWS::EC2::VPCEndpoint")["PolicyDocument"]["Statement"]
+    secrets = " ".join(encoding.all("AWS::SecretsManager::Secret"))
+    assert "Embedder" not in secrets and "Reranker" not in secrets
+    allowed = encoding.only("AWS::EC2::VPCEndpoint")["PolicyDocument"]["Statement"]
     assert {statement["Action"] for statement in allowed} == {invoke}
     assert all(name in json.dumps(allowed) for name in ("cohere.embed-v4:0", "amazon.rerank-v1:0"))
     group = encoding.function("ingest_encode")["VpcConfig"]["SecurityGroupIds"]

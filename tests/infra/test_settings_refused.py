@@ -130,7 +130,7 @@ def environments_file(folder: Path, *snippets: str, links: int = 0) -> Path:
     return path
 
 
-def own(folder: Path, snippet: str) -> Environment:
+def environment_with(folder: Path, snippet: str) -> Environment:
     return read(environments_file(folder, snippet))["own"]
 
 
@@ -138,24 +138,27 @@ def own(folder: Path, snippet: str) -> Environment:
 def test_a_wrong_setting_is_refused_with_its_key(tmp_path: Path, snippet: str) -> None:
     key, allowed = REFUSED[snippet]
     try:
-        told = contradictions(own(tmp_path, snippet))
+        sentences = contradictions(environment_with(tmp_path, snippet))
     except Misconfigured as exc:
-        told = str(exc).split("; ")
-    assert any(key in sentence and allowed in sentence for sentence in told), told
+        sentences = str(exc).split("; ")
+    assert any(key in sentence and allowed in sentence for sentence in sentences), sentences
 
 
 @pytest.mark.parametrize("snippet", LEGAL)
 def test_a_legal_setting_is_not_refused(tmp_path: Path, snippet: str) -> None:
-    assert contradictions(own(tmp_path, snippet)) == []
+    assert contradictions(environment_with(tmp_path, snippet)) == []
 
 
 def test_tables_of_a_like_environment_are_merged(tmp_path: Path) -> None:
     """An empty table replaces, and a chain of copies may be in any order."""
     prod = read(environments_file(tmp_path))["prod"]
-    copied = own(tmp_path, "[own.concurrency]\nstream = 120")
+    copied = environment_with(tmp_path, "[own.concurrency]\nstream = 120")
     assert copied.concurrency == {**prod.concurrency, "stream": 120}
-    assert own(tmp_path, "[own.concurrency]").concurrency == {}
-    assert own(tmp_path, "[own.index]\nchunks = 7").index.instance_type == "r7g.large.search"
+    assert environment_with(tmp_path, "[own.concurrency]").concurrency == {}
+    assert (
+        environment_with(tmp_path, "[own.index]\nchunks = 7").index.instance_type
+        == "r7g.large.search"
+    )
     chain = '[first]\nlike = "second"\n[second]\nlike = "dev"\nstage = "two"\n'
     path = tmp_path / "chain.toml"
     path.write_text(chain + DELIVERED, "utf-8")

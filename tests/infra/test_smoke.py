@@ -1,4 +1,4 @@
-"""The smoke test passes where the service works and names what does not: a real server, moto."""
+"""The smoke test passes for a working service and names a failing part: a real server, moto."""
 
 import contextlib
 import json
@@ -56,31 +56,31 @@ def served(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> Iterato
 def _address(log: Path, process: subprocess.Popen[bytes]) -> str:
     until = time.monotonic() + 120
     while time.monotonic() < until and process.poll() is None:
-        if found := re.search(r"http://127\.0\.0\.1:\d+", log.read_text("utf-8")):
+        if match := re.search(r"http://127\.0\.0\.1:\d+", log.read_text("utf-8")):
             with contextlib.suppress(Wrong):
-                Service(found[0]).ask("GET", "/openapi.json")
-                return found[0]
+                Service(match[0]).request("GET", "/openapi.json")
+                return match[0]
         time.sleep(0.1)
     raise AssertionError(log.read_text("utf-8"))
 
 
 def test_a_working_service_passes_every_check(served: dict[str, str]) -> None:
-    told: list[str] = []
-    smoke(Service(served["URL"]), told.append, model="extractive")
-    assert told[0].startswith("up")
-    assert "answers with citations, not degraded" in told
-    assert {"every route answers", "extractive answers"} <= set(told)
-    assert told[-1] == "deleted, and found no more"
+    lines: list[str] = []
+    smoke(Service(served["URL"]), lines.append, model="extractive")
+    assert lines[0].startswith("up")
+    assert "answers with citations, not degraded" in lines
+    assert {"every route answers", "extractive answers"} <= set(lines)
+    assert lines[-1] == "deleted, and found no more"
 
 
 @pytest.mark.parametrize(("degraded", "right"), [(0, True), (3, True), (4, False)])
 def test_few_degraded_answers_pass(degraded: int, right: bool) -> None:
     """At a share of 10 %, 66 questions are asked: 3 of them are under the alarm's 5 %."""
-    asked: list[str] = []
+    paths: list[str] = []
 
     def reply(path: str, body: bytes) -> tuple[int, object]:
-        asked.append(path)
-        reasons = ["kg_timeout"] if len(asked) <= degraded else []
+        paths.append(path)
+        reasons = ["kg_timeout"] if len(paths) <= degraded else []
         return 200, {
             "query": json.loads(body)["query"],
             "citations": [{"doc_id": FERRIES}],
@@ -93,7 +93,7 @@ def test_few_degraded_answers_pass(degraded: int, right: bool) -> None:
         else:
             with pytest.raises(Wrong, match="4 of 66 degraded: kg_timeout"):
                 answers(Service(server.url), "x", 10)
-    assert len(asked) == 66
+    assert len(paths) == 66
 
 
 @pytest.mark.parametrize("reason", ["llm_unavailable", "kg_timeout"])

@@ -38,14 +38,14 @@ class Changes(Deployment):
         self.scheduler = session.client("scheduler")
         self.scheduler.create_schedule_group(Name=GROUP)
 
-    def say(self, *keys: str) -> None:
+    def notify(self, *keys: str) -> None:
         """Deliver S3 events about objects, as the queue does."""
         records = [{"messageId": key, "body": changed(key)} for key in keys]
         assert self.handler({"Records": records}, CALLED) == {}
 
     def waiting(self) -> dict[str, dict[str, Any]]:
         """Schedules by namespace."""
-        names = [one["Name"] for one in self.scheduler.list_schedules()["Schedules"]]
+        names = [schedule["Name"] for schedule in self.scheduler.list_schedules()["Schedules"]]
         return {name: self.scheduler.get_schedule(Name=name, GroupName=GROUP) for name in names}
 
     def fire(self, namespace: str = "default") -> dict[str, Any]:
@@ -56,8 +56,8 @@ class Changes(Deployment):
         return self.handler(json.loads(target["Input"]), CALLED)
 
     def started(self) -> list[str]:
-        found = self.states.list_executions(stateMachineArn=self.arn)["executions"]
-        return [one["name"] for one in found]
+        executions = self.states.list_executions(stateMachineArn=self.arn)["executions"]
+        return [execution["name"] for execution in executions]
 
 
 def changed(key: str) -> str:
@@ -73,9 +73,9 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def changes(aws: Any, patient: None, tmp_path: Path) -> Iterator[Changes]:
-    found = Changes(tmp_path, aws)
-    yield found
-    found.wiring.close()
+    changes = Changes(tmp_path, aws)
+    yield changes
+    changes.wiring.close()
 
 
 def set_clocks(monkeypatch: pytest.MonkeyPatch, now: float) -> None:
@@ -89,12 +89,12 @@ def set_clocks(monkeypatch: pytest.MonkeyPatch, now: float) -> None:
 def test_changes_without_a_pause_start_a_load(
     changes: Changes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    changes.say("sources/default/a.md")
+    changes.notify("sources/default/a.md")
     first = json.loads(changes.waiting()["default"]["Target"]["Input"])
     for _ in range(20):
         due = json.loads(changes.waiting()["default"]["Target"]["Input"])
         set_clocks(monkeypatch, due["at"] - 2)
-        changes.say("sources/default/a.md")
+        changes.notify("sources/default/a.md")
     assert due["first"] == first["first"]
     assert due["at"] - first["first"] == LONGEST_S
 
@@ -108,8 +108,8 @@ def test_a_failed_load_is_scheduled_again(
     for attempt in range(len(WAITS_S) + 1):
         run_id = f"{PREFIX}default-{attempt:x}"
         arguments = {"namespace": "default", "attempt": attempt}
-        ended = LoadRun(arguments, True, True)
-        monkeypatch.setattr(type(runs), "find", lambda self, name, ended=ended: ended)
+        run = LoadRun(arguments, True, True)
+        monkeypatch.setattr(type(runs), "find", lambda self, name, run=run: run)
         body = json.dumps({"detail": {"executionArn": "arn:x", "name": run_id, "status": "FAILED"}})
         changes.handler({"Records": [{"body": body}]}, CALLED)
         event = json.loads(changes.waiting()["default"]["Target"]["Input"])
@@ -124,10 +124,10 @@ def test_a_failed_load_is_scheduled_again(
 def test_changes_of_one_quiet_period_start_one_load(
     changes: Changes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    changes.say("sources/default/a.md")
+    changes.notify("sources/default/a.md")
     first = changes.waiting()["default"]
     set_clocks(monkeypatch, json.loads(first["Target"]["Input"])["at"] - 1)
-    changes.say("sources/default/b.md", "sources/default/c/d.md", "sources/other/a.md")
+    changes.notify("sources/default/b.md", "sources/default/c/d.md", "sources/other/a.md")
     waiting = changes.waiting()
     assert sorted(waiting) == ["default", "other"]
     assert waiting["default"]["ScheduleExpression"] > first["ScheduleExpression"]
@@ -138,7 +138,7 @@ def test_changes_of_one_quiet_period_start_one_load(
     assert changes.fire() == {"run_id": changes.started()[0]}
     (name,) = changes.started()
     assert name.startswith("sources-default-")
-    assert changes.given(name) == {
+    assert changes.run_input(name) == {
         "run_id": name,
         "kind": "load",
         "namespace": "default",
@@ -150,15 +150,15 @@ def test_changes_of_one_quiet_period_start_one_load(
         "attempt": 0,
     }
     assert list(changes.waiting()) == ["other"]
-    told = json.loads(changes.ask("job", {"id": name}).body)
-    assert (told["namespace"], told["state"]) == ("default", "running")
+    job = json.loads(changes.send("job", {"id": name}).body)
+    assert (job["namespace"], job["state"]) == ("default", "running")
 
 
 def test_changes_during_a_load_are_loaded_after_it(changes: Changes) -> None:
-    changes.say("sources/default/a.md")
+    changes.notify("sources/default/a.md")
     changes.fire()
     (first,) = changes.started()
-    changes.say("sources/default/b.md")
+    changes.notify("sources/default/b.md")
     assert changes.fire() == {"postponed": True}
     assert changes.started() == [first]
     changes.states.stop_execution(
@@ -169,10 +169,10 @@ def test_changes_during_a_load_are_loaded_after_it(changes: Changes) -> None:
     assert len(changes.started()) == 2
 
 
-def test_loads_of_other_namespaces_and_posted_documents_are_not_in_the_way(
+def test_other_loads_do_not_block_a_load(
     changes: Changes,
 ) -> None:
-    changes.ask("load", {"documents": [{"doc_id": "x.md", "text": "X"}]}, "sources-other")
+    changes.send("load", {"documents": [{"doc_id": "x.md", "text": "X"}]}, "sources-other")
     for namespace in ("a", "a-b"):
         assert "run_id" in changes.handler({"job": JOB, "namespace": namespace}, CALLED)
     assert len(changes.started()) == 3
@@ -186,9 +186,9 @@ def test_loads_of_other_namespaces_and_posted_documents_are_not_in_the_way(
     ],
 )  # fmt: skip
 def test_a_key_without_a_namespace_is_refused_once_with_a_line(changes: Changes, key: str) -> None:
-    changes.say(key, "sources/default/a.md")
+    changes.notify(key, "sources/default/a.md")
     assert list(changes.waiting()) == ["default"]
-    (line,) = [one for line in changes.lines if "event" in (one := json.loads(line))]
+    (line,) = [entry for line in changes.lines if "event" in (entry := json.loads(line))]
     assert (line["event"], line["key"]) == ("source_ignored", key)
 
 
@@ -202,7 +202,7 @@ def test_a_message_of_another_shape_is_refused_once(changes: Changes, body: str)
 def test_a_lost_scheduler_leaves_the_messages_in_the_queue(changes: Changes) -> None:
     changes.scheduler.delete_schedule_group(Name=GROUP)
     with pytest.raises(DocsToKGError):
-        changes.say("sources/default/a.md")
+        changes.notify("sources/default/a.md")
 
 
 def test_a_removed_object_leads_to_the_removal_of_its_document(changes: Changes) -> None:
@@ -211,8 +211,8 @@ def test_a_removed_object_leads_to_the_removal_of_its_document(changes: Changes)
 
     def load() -> dict[str, Any]:
         run_id = changes.fire()["run_id"]
-        ended = run_ingest(functions, objects, changes.given(run_id))
-        assert ended.status == "SUCCEEDED", ended
+        execution = run_ingest(functions, objects, changes.run_input(run_id))
+        assert execution.status == "SUCCEEDED", execution
         changes.states.stop_execution(
             executionArn=changes.arn.replace(":stateMachine:", ":execution:") + f":{run_id}"
         )
@@ -221,23 +221,23 @@ def test_a_removed_object_leads_to_the_removal_of_its_document(changes: Changes)
     names = [f"{letter}.md" for letter in "abc"]
     for name in names:
         objects.put(f"sources/default/{name}", f"# {name}\n\nThe weir was rebuilt.".encode())
-        changes.say(f"sources/default/{name}")
+        changes.notify(f"sources/default/{name}")
     assert load()["loaded"] == 3
     objects.delete("sources/default/b.md")
     time.sleep(1)  # names of runs contain the second
-    changes.say("sources/default/b.md")
+    changes.notify("sources/default/b.md")
     assert load()["removed"] == 1
-    there = changes.wiring.register().find("default", names)
-    assert sorted(one.doc_id for one in there) == ["a.md", "c.md"]
+    documents = changes.wiring.register().find("default", names)
+    assert sorted(document.doc_id for document in documents) == ["a.md", "c.md"]
 
 
 @pytest.fixture
 def ending(credentials: None, patient: None, tmp_path: Path) -> Iterator[Changes]:
     """As `changes`, with a machine whose executions end at once."""
     with mock_aws(config={"stepfunctions": {"execute_state_machine": True}}):
-        found = Changes(tmp_path, boto3.session.Session(region_name=REGION))
-        yield found
-        found.wiring.close()
+        changes = Changes(tmp_path, boto3.session.Session(region_name=REGION))
+        yield changes
+        changes.wiring.close()
 
 
 def test_many_deletions_wait_for_agreement(
@@ -248,25 +248,25 @@ def test_many_deletions_wait_for_agreement(
     objects, functions = changes.wiring.object_store(), stage_functions(changes.wiring)
 
     def finish(run_id: str) -> dict[str, Any]:
-        ended = run_ingest(functions, objects, changes.given(run_id))
-        assert ended.status == "SUCCEEDED", ended
+        execution = run_ingest(functions, objects, changes.run_input(run_id))
+        assert execution.status == "SUCCEEDED", execution
         return dict(json.loads(objects.get(f"runs/{run_id}/report.json")))
 
     names = [f"{number:02}.md" for number in range(60)]
     for name in names:
         objects.put(f"sources/default/{name}", f"# {name}\n\nWeir {name} was rebuilt.".encode())
-    changes.say("sources/default/00.md")
+    changes.notify("sources/default/00.md")
     first = changes.fire()["run_id"]
     assert finish(first)["loaded"] == 60
-    assert changes.ended(first)["state"] == "done"
+    assert changes.finished_job(first)["state"] == "done"
     for name in names[:15]:
         objects.delete(f"sources/default/{name}")
     time.sleep(1)  # names of runs contain the second
-    changes.say("sources/default/00.md")
+    changes.notify("sources/default/00.md")
     second = changes.fire()["run_id"]
     report = finish(second)
     assert (report["removed"], report["kept_back_count"]) == (0, 15)
-    job = changes.ended(second)
+    job = changes.finished_job(second)
     assert job["state"] == "needs_agreement"
     assert f'make index-job JOB="agree {second}"' in job["reason"]
     monkeypatch.setattr("docstokg.wiring.Wiring", lambda settings: changes.wiring)
@@ -274,7 +274,7 @@ def test_many_deletions_wait_for_agreement(
     index_jobs.agree(second)
     third = capsys.readouterr().out.split()[0]
     assert finish(third)["removed"] == 15
-    there = changes.wiring.register().find("default", names)
-    assert sorted(one.doc_id for one in there) == names[15:]
+    documents = changes.wiring.register().find("default", names)
+    assert sorted(document.doc_id for document in documents) == names[15:]
     with pytest.raises(Misconfigured, match="kept no document"):
         index_jobs.agree(first)

@@ -48,7 +48,7 @@ def test_no_output_is_an_export_that_locks_the_data_stack(assembly: Path) -> Non
         assert not [name for name, output in outputs.items() if "Export" in output], path.name
 
 
-def test_the_stack_that_runs_is_deployed_after_what_it_reads(assembly: Path) -> None:
+def test_stacks_are_deployed_after_those_they_read(assembly: Path) -> None:
     """A value is read while the reader is deployed, so the order has to be said."""
     manifests = [*assembly.glob("*/manifest.json")]
     assert len(manifests) == 3
@@ -115,7 +115,7 @@ def _metadata(out: Path, artifact: dict[str, Any]) -> dict[str, list[dict[str, A
     return artifact.get("metadata", {})
 
 
-def test_a_domain_that_moves_is_still_read_and_what_stays_is_not(
+def test_a_removed_domain_is_reported_as_still_read(
     dev: Template,
 ) -> None:
     data, run = (json.loads(text) for text in dev.texts)

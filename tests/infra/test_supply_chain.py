@@ -25,9 +25,9 @@ def entries(lock: Path) -> list[str]:
 
 
 def pins(lock: Path) -> dict[str, str]:
-    found = [PIN.match(entry) for entry in entries(lock)]
-    assert all(found), lock
-    return {pin[1]: pin[2] for pin in found if pin}
+    matches = [PIN.match(entry) for entry in entries(lock)]
+    assert all(matches), lock
+    return {pin[1]: pin[2] for pin in matches if pin}
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.name)
@@ -41,10 +41,10 @@ def test_every_entry_is_one_version_with_hashes_and_no_host(lock: Path) -> None:
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.name)
 def test_nothing_denied_is_pinned(lock: Path) -> None:
-    found = pins(lock)
-    assert not set(found.items()) & DENIED
+    pinned = pins(lock)
+    assert not set(pinned.items()) & DENIED
     # litellm-core has the same module as litellm without its proxy: only one may be installed.
-    assert not set(found) & DENIED_NAMES
+    assert not set(pinned) & DENIED_NAMES
 
 
 @pytest.mark.parametrize("name", sorted({spec.packages for spec in SPECS}))
@@ -56,7 +56,7 @@ def test_a_functions_lock_is_a_part_of_the_whole(name: str) -> None:
 
 def test_what_neo4j_sends_is_read_by_compiled_code() -> None:
     for lock in LOCKS:
-        found = pins(lock)
-        if "neo4j" in found:  # the driver's own reader takes 7 ms for a slice of 60 kB, this 0.6
-            assert found["neo4j-rust-ext"].startswith(f"{found['neo4j']}."), lock.name
+        pinned = pins(lock)
+        if "neo4j" in pinned:  # the driver's own reader takes 7 ms for a slice of 60 kB, this 0.6
+            assert pinned["neo4j-rust-ext"].startswith(f"{pinned['neo4j']}."), lock.name
     assert importlib.util.find_spec("neo4j._rust") is not None

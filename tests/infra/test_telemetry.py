@@ -24,15 +24,15 @@ from tests.envelopes import event
 
 def published(printed: str) -> dict[tuple[str, tuple[tuple[str, str], ...]], list[float]]:
     """(metric, dimensions) -> values, as CloudWatch would read the lines."""
-    found: dict[Any, list[float]] = {}
+    series: dict[Any, list[float]] = {}
     for line in printed.splitlines():
         document = json.loads(line)
         for directive in document["_aws"]["CloudWatchMetrics"]:
             for names in directive["Dimensions"]:
                 dimensions = tuple(sorted((name, document[name]) for name in names))
                 for metric in directive["Metrics"]:
-                    found[metric["Name"], dimensions] = list(document[metric["Name"]])
-    return found
+                    series[metric["Name"], dimensions] = list(document[metric["Name"]])
+    return series
 
 
 ENV = ("environment", "test")
@@ -46,18 +46,18 @@ def test_what_costs_money_is_a_metric_and_the_rest_stands_beside_it(
         telemetry.count("rag_kg_hits_total", hit=hit)
     telemetry.count("rag_step_latency_seconds", 0.25, step="embed")
     telemetry.count("rag_step_latency_seconds", 2.0, step="language_model")
-    asked = {"namespace": "ns-7", "synthesis": "true", "mode": "graph", "provider": "openai"}
-    telemetry.count("rag_requests_total", route="answer", status="200", **asked)
+    labels = {"namespace": "ns-7", "synthesis": "true", "mode": "graph", "provider": "openai"}
+    telemetry.count("rag_requests_total", route="answer", status="200", **labels)
     telemetry.flush()
     printed = capsys.readouterr().out
-    found = published(printed)
-    hits = {d: sum(v) for (name, d), v in found.items() if name == "rag_kg_hits_total"}
+    series = published(printed)
+    hits = {d: sum(v) for (name, d), v in series.items() if name == "rag_kg_hits_total"}
     assert hits == {(ENV,): 3, (ENV, ("hit", "true")): 1}
-    steps = {d: v for (name, d), v in found.items() if name == "rag_step_latency_seconds"}
+    steps = {d: v for (name, d), v in series.items() if name == "rag_step_latency_seconds"}
     assert steps == {(ENV, ("step", "embed")): [0.25]}
-    assert found["rag_requests_total", (ENV,)] == [1]
-    (line,) = (json.loads(one) for one in printed.splitlines() if "rag_requests_total" in one)
-    assert asked.items() <= line.items()
+    assert series["rag_requests_total", (ENV,)] == [1]
+    (line,) = (json.loads(text) for text in printed.splitlines() if "rag_requests_total" in text)
+    assert labels.items() <= line.items()
 
 
 @pytest.mark.parametrize("reveal", [False, True])
@@ -65,14 +65,14 @@ def test_a_functions_log_lines_are_those_of_a_laptop_with_the_trace(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], reveal: bool
 ) -> None:
     """Written by Powertools' Logger; the formatter redacts."""
-    said = {"request_id": "r-1", "query": "a secret question", "snippets": ["x"], "n": 2}
+    fields = {"request_id": "r-1", "query": "a secret question", "snippets": ["x"], "n": 2}
     lines = []
     for environment in (None, "test"):
         monkeypatch.setenv("_X_AMZN_TRACE_ID", "Root=1-5759e988-bd862e3fe1be46a994272793")
         settings = Settings(environment=environment, rag_log_snippets=reveal)
         telemetry = Wiring(settings).telemetry
-        telemetry.log("DEBUG", "not shown", **said)
-        telemetry.log("WARNING", "shown", **said)
+        telemetry.log("DEBUG", "not shown", **fields)
+        telemetry.log("WARNING", "shown", **fields)
         (text,) = capsys.readouterr().err.splitlines()
         lines.append(json.loads(text))
     local, deployed = lines
@@ -98,20 +98,20 @@ def test_all_that_can_be_written_stays_few(capsys: pytest.CaptureFixture[str]) -
 
 @pytest.fixture
 def daemon() -> Iterator[tuple[str, Callable[[], list[dict[str, Any]]]]]:
-    """Where X-Ray's daemon listens, and what it has heard."""
+    """Return the address of X-Ray's daemon, and a function that returns its segments."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as listening:
         listening.bind(("127.0.0.1", 0))
         listening.settimeout(0.5)
 
         def heard() -> list[dict[str, Any]]:
-            found = []
+            parts = []
             while True:
                 try:
                     header, _, body = listening.recv(65_536).partition(b"\n")
                 except TimeoutError:
-                    return found
+                    return parts
                 assert json.loads(header) == {"format": "json", "version": 1}
-                found.append(json.loads(body))
+                parts.append(json.loads(body))
 
         yield f"127.0.0.1:{listening.getsockname()[1]}", heard
 
@@ -131,23 +131,23 @@ def test_each_external_call_is_a_part_of_the_trace(
     with telemetry.span("not.sampled"):
         pass
     xray.close()
-    found = heard()
-    assert [(part["name"], part["fault"]) for part in found] == [
+    parts = heard()
+    assert [(part["name"], part["fault"]) for part in parts] == [
         ("index.search", False),
         ("graph.slice", True),
     ]
-    for part in found:
+    for part in parts:
         assert part["trace_id"] == "1-5f84c7a5-1"
         assert part["parent_id"] == "53995c3f42cd8ad8"
         assert part["type"] == "subsegment"
         assert part["start_time"] <= part["end_time"]
         assert len(bytes.fromhex(part["id"])) == 8
-    assert "PRIVATE" not in json.dumps(found)
-    assert len({part["id"] for part in found}) == 2
+    assert "PRIVATE" not in json.dumps(parts)
+    assert len({part["id"] for part in parts}) == 2
 
 
 def test_a_refused_request_leaves_a_line_and_a_count(capsys: pytest.CaptureFixture[str]) -> None:
-    """Through the function itself: what is wrong is told by codes, never by what was asked."""
+    """Call the function: its log has error codes and no text of the question."""
     wiring = Wiring(Settings(environment="test"))
     handler = build(wiring)
     reader = Caller(sub="o'neil", namespaces=("default",))
@@ -165,12 +165,12 @@ def test_a_refused_request_leaves_a_line_and_a_count(capsys: pytest.CaptureFixtu
     assert "missing" in refused["errors"]
     assert "PRIVATE" not in printed.err
     assert "neil" not in printed.err
-    found = published(printed.out)
-    assert sum(found["rag_refused_requests_total", (ENV,)]) == 2
-    assert sum(found["rag_requests_total", (ENV,)]) == 2
+    series = published(printed.out)
+    assert sum(series["rag_refused_requests_total", (ENV,)]) == 2
+    assert sum(series["rag_requests_total", (ENV,)]) == 2
 
 
-def test_the_line_of_an_answer_says_who_asked_what_it_cost_and_who_wrote(
+def test_an_answer_line_has_caller_cost_and_model(
     small_store: Path, client_for: Callable[..., Any]
 ) -> None:
     log: list[str] = []
@@ -181,7 +181,7 @@ def test_the_line_of_an_answer_says_who_asked_what_it_cost_and_who_wrote(
         "kg_expansion": {"route": True, "seeds": ["scn1a"]},
     }  # fmt: skip
     answered = client.post("/v1/answer", json=body).json()
-    (line,) = (one for one in map(json.loads, log) if one["event"] == "request")
+    (line,) = (record for record in map(json.loads, log) if record["event"] == "request")
     diagnostics = answered["diagnostics"]
     assert re.fullmatch("[0-9a-f]{16}", line["caller"])
     assert line["namespace"] == "default"
@@ -207,14 +207,14 @@ def moved_by(client: Any) -> float:
     return float(count)
 
 
-def test_the_impact_of_the_boost_is_what_the_boost_changed(
+def test_boost_impact_is_counted_only_with_boost(
     small_store: Path, client_for: Callable[..., Any]
 ) -> None:
     """Without it nothing is counted, whatever else the graph changes."""
-    ask = {"query": "sodium channel neurons fever children, seizure?", "top_k": 4}
+    body = {"query": "sodium channel neurons fever children, seizure?", "top_k": 4}
     for value, moved in ((0.0, False), (1.0, True)):
         client = client_for(small_store, kg_boost_value=value)
-        assert client.post("/v1/search", json=ask).json()["diagnostics"]["kg_stats"]
+        assert client.post("/v1/search", json=body).json()["diagnostics"]["kg_stats"]
         assert (moved_by(client) > 0) is moved
 
 
@@ -223,7 +223,7 @@ def test_what_finds_nothing_writes_nothing_of_finding(
 ) -> None:
     """The alarm `unanswered` waits for this metric: it may not come before something is loaded."""
     client, pattern = client_for(small_store), r"^rag_found_requests_total (\S+)"
-    for namespace, found in (("never-loaded", "0.0"), ("default", "1.0")):
-        ask = {"query": "What is this about?", "namespace": namespace}
-        assert client.post("/v1/search", json=ask).status_code == 200
-        assert re.findall(pattern, client.get("/metrics").text, re.M) == [found]
+    for namespace, count in (("never-loaded", "0.0"), ("default", "1.0")):
+        body = {"query": "What is this about?", "namespace": namespace}
+        assert client.post("/v1/search", json=body).status_code == 200
+        assert re.findall(pattern, client.get("/metrics").text, re.M) == [count]

@@ -1,4 +1,4 @@
-"""What would be deployed: routes, timeouts in their firing order, roles, encryption, shifts."""
+"""The templates: routes, timeouts in their firing order, roles, encryption, shifts."""
 
 import json
 import re
@@ -68,9 +68,9 @@ def test_every_route_exists_and_no_other(template: Template) -> None:
     expected.add(("/openapi.json", "GET"))
     if environment(template.name).auth == "jwt":
         expected.add((PROTECTED, "GET"))
-    found = set(paths(template))
-    assert {key for key in found if key[1] != "ANY"} == expected
-    assert {path for path, method in found if method == "ANY"} == {
+    routes = set(paths(template))
+    assert {key for key in routes if key[1] != "ANY"} == expected
+    assert {path for path, method in routes if method == "ANY"} == {
         "/",
         "/{unknown+}",
         "/v1/{unknown+}",
@@ -100,8 +100,10 @@ def test_each_caller_has_a_plan_and_a_key_of_its_own(template: Template) -> None
         assert plan["Quota"] == {"Limit": metering.daily_quota, "Period": "DAY"}
         assert plan["Throttle"] == {"BurstLimit": metering.burst, "RateLimit": metering.rate}
     (stage,) = template.all("AWS::ApiGateway::Stage").values()
-    (most,) = (one for one in stage["MethodSettings"] if one.get("ResourcePath") == "/*")
-    assert most["ThrottlingRateLimit"] >= sum(metering.rate for metering in ours.values())
+    (setting,) = (
+        setting for setting in stage["MethodSettings"] if setting.get("ResourcePath") == "/*"
+    )
+    assert setting["ThrottlingRateLimit"] >= sum(metering.rate for metering in ours.values())
 
 
 def test_prod_cannot_be_deleted_by_mistake(assembly: Path) -> None:
@@ -166,34 +168,34 @@ def test_clients_find_the_issuer_of_tokens(template: Template) -> None:
     (answer,) = method["Integration"]["IntegrationResponses"]
     parts = answer["ResponseTemplates"]["application/json"]["Fn::Join"][1]
     text = "".join(part if isinstance(part, str) else part["Ref"] for part in parts)
-    told = render_response(text, {}).json
-    assert told["authorization_servers"] == [ours.tokens.issuer]
-    assert told["bearer_methods_supported"] == ["header"]
-    address = told["resource"]
+    metadata = render_response(text, {}).json
+    assert metadata["authorization_servers"] == [ours.tokens.issuer]
+    assert metadata["bearer_methods_supported"] == ["header"]
+    address = metadata["resource"]
     assert address.startswith("https://") and address.endswith(f"/{ours.stage}")
     for value in named:
-        shown = "".join(
+        header = "".join(
             part if isinstance(part, str) else part["Ref"]
             for part in json.loads(value)["Fn::Join"][1]
         )
-        assert shown == f"'Bearer resource_metadata=\"{address}{PROTECTED}\"'"
+        assert header == f"'Bearer resource_metadata=\"{address}{PROTECTED}\"'"
 
 
 def test_the_contract_is_served_with_only_the_routes_that_exist(template: Template) -> None:
-    found = paths(template)
-    responses = found["/openapi.json", "GET"]["Integration"]["IntegrationResponses"]
+    routes = paths(template)
+    responses = routes["/openapi.json", "GET"]["Integration"]["IntegrationResponses"]
     answer = render_response(responses[0]["ResponseTemplates"]["application/json"], {})
     source = json.loads(CONTRACT.read_text("utf-8"))
     assert answer.json["components"] == source["components"]
-    told = {
+    documented = {
         (path, method.upper())
         for path, methods in answer.json["paths"].items()
         for method in methods
     }
-    there = {(path.replace("+}", "}"), method) for path, method in found}
-    assert told == {(path, method) for path, method in there if path in source["paths"]} - {
-        (path, "ANY") for path in source["paths"]
-    }
+    deployed = {(path.replace("+}", "}"), method) for path, method in routes}
+    assert documented == {
+        (path, method) for path, method in deployed if path in source["paths"]
+    } - {(path, "ANY") for path in source["paths"]}
 
 
 def state_seconds(limit: int | str, request_s: float) -> float:
@@ -287,13 +289,13 @@ def test_traffic_shifts_at_the_alias_and_goes_back_on_alarm(
     dev: Template, staging: Template, prod: Template
 ) -> None:
     def preference(template: Template) -> dict[str, Any]:
-        alias = template.one("AWS::StepFunctions::StateMachineAlias")
+        alias = template.only("AWS::StepFunctions::StateMachineAlias")
         assert alias["Name"] == "live"
-        found: dict[str, Any] = alias["DeploymentPreference"]
+        settings: dict[str, Any] = alias["DeploymentPreference"]
         alarms = set(template.all("AWS::CloudWatch::Alarm"))
-        assert {alarm["Ref"] for alarm in found["Alarms"]} <= alarms
-        assert len(found["Alarms"]) == 5
-        return found
+        assert {alarm["Ref"] for alarm in settings["Alarms"]} <= alarms
+        assert len(settings["Alarms"]) == 5
+        return settings
 
     assert preference(dev)["Type"] == "ALL_AT_ONCE"
     assert preference(staging)["Type"] == "LINEAR"
@@ -315,7 +317,7 @@ def test_execution_data_is_never_logged(template: Template) -> None:
     for machine in template.all("AWS::StepFunctions::StateMachine").values():
         logging = machine["LoggingConfiguration"]
         assert (logging["Level"], logging["IncludeExecutionData"]) == ("ALL", False)
-    stage = template.one("AWS::ApiGateway::Stage")
+    stage = template.only("AWS::ApiGateway::Stage")
     assert {s["DataTraceEnabled"] for s in stage["MethodSettings"]} == {False}
     assert stage["TracingEnabled"]
     line = stage["AccessLogSetting"]["Format"]
@@ -350,8 +352,8 @@ def test_no_wildcard_action_and_each_wildcard_resource_has_a_reason(template: Te
         resources = statement["Resource"]
         for resource in resources if isinstance(resources, list) else [resources]:
             if resource == "*":
-                asked = {actions} if isinstance(actions, str) else set(actions)
-                assert asked <= NO_RESOURCE, (name, actions)
+                requested = {actions} if isinstance(actions, str) else set(actions)
+                assert requested <= NO_RESOURCE, (name, actions)
 
 
 NO_RESOURCE = {
@@ -365,13 +367,13 @@ NO_RESOURCE = {
 }
 
 
-def test_a_role_reaches_only_what_its_function_uses(template: Template) -> None:
+def test_a_role_reaches_only_its_functions_services(template: Template) -> None:
     granted: dict[str, set[str]] = {}
     for name, statement in template.statements():
-        if found := re.match(r"Functions([A-Z]\w+?)Role", name):
+        if match := re.match(r"Functions([A-Z]\w+?)Role", name):
             actions = statement["Action"]
             actions = [actions] if isinstance(actions, str) else actions
-            granted.setdefault(found[1], set()).update(a.split(":")[0] for a in actions)
+            granted.setdefault(match[1], set()).update(a.split(":")[0] for a in actions)
     services = {
         "index": {"es"}, "graph": {"secretsmanager"}, "graph_writer": {"secretsmanager"},
         "graph_loader": {"secretsmanager"}, "loader": {"es"}, "intake": {"s3"},
@@ -435,7 +437,7 @@ def test_everything_at_rest_is_encrypted_with_our_key(template: Template) -> Non
         assert domain["NodeToNodeEncryptionOptions"]["Enabled"]
         assert domain["DomainEndpointOptions"]["EnforceHTTPS"]
         assert "AccessPolicies" not in domain
-    assert template.one("AWS::KMS::Key")["EnableKeyRotation"]
+    assert template.only("AWS::KMS::Key")["EnableKeyRotation"]
 
 
 def test_every_gateway_answer_is_a_problem(template: Template) -> None:
@@ -476,22 +478,22 @@ NAMES = re.compile(r"^(Name|\w*[a-z]Name|Id)$")
 
 
 def test_nothing_that_stays_has_a_name_to_collide_with(template: Template) -> None:
-    """A retained resource outlives its stack: with a name, fixed or composed, it blocks the next.
+    """A retained resource with a fixed or composed name blocks the next deployment.
 
     `Retain` alone would also keep what a failed first deploy made.
     """
-    kept = {
+    retained = {
         name: resource
         for name, resource in template.resources.items()
         if resource.get("DeletionPolicy", "Delete") != "Delete"
     }
-    assert kept
-    for name, resource in kept.items():
+    assert retained
+    for name, resource in retained.items():
         assert resource["DeletionPolicy"] == "RetainExceptOnCreate", name
         # A version's FunctionName says what it is a version of.
         version = resource["Type"] == "AWS::Lambda::Version"
-        own = [key for key in resource.get("Properties", {}) if NAMES.match(key)]
-        assert own == (["FunctionName"] if version else []), name
+        name_keys = [key for key in resource.get("Properties", {}) if NAMES.match(key)]
+        assert name_keys == (["FunctionName"] if version else []), name
 
 
 def test_staging_is_production_in_kind(staging: Template, prod: Template, dev: Template) -> None:
@@ -499,8 +501,8 @@ def test_staging_is_production_in_kind(staging: Template, prod: Template, dev: T
     for template in (staging, prod):
         for properties in template.all("AWS::Lambda::Function").values():
             assert len(properties["VpcConfig"]["SubnetIds"]) == 3
-        assert len(template.one("AWS::OpenSearchService::Domain")["VPCOptions"]["SubnetIds"]) == 3
-        rule = template.one("AWS::WAFv2::WebACL")["Rules"][0]
+        assert len(template.only("AWS::OpenSearchService::Domain")["VPCOptions"]["SubnetIds"]) == 3
+        rule = template.only("AWS::WAFv2::WebACL")["Rules"][0]
         assert rule["Action"]["Block"]["CustomResponse"]["ResponseCode"] == 429
     kinds = [
         Counter(resource["Type"] for resource in template.resources.values())
@@ -534,8 +536,8 @@ def test_reserved_concurrency_leaves_what_aws_wants_left() -> None:
     for ours in ENVIRONMENTS.values():
         assert ours.reserved <= max(0, ours.function_quota - UNRESERVED), ours.name
     crowded = replace(ENVIRONMENTS["prod"], function_quota=500)
-    (told,) = (said for said in obstacles(crowded) if "quota" in said)
-    assert str(crowded.reserved + UNRESERVED) in told
+    (obstacle,) = (obstacle for obstacle in obstacles(crowded) if "quota" in obstacle)
+    assert str(crowded.reserved + UNRESERVED) in obstacle
 
 
 def test_templates_stay_well_below_the_limit_of_one_megabyte(assembly: Path) -> None:
@@ -549,7 +551,7 @@ def test_every_acknowledgement_has_a_reason(assembly: Path) -> None:
         notes: dict[str, Any] = {}
         for path in (assembly / name).glob("*.metadata.json"):
             notes |= json.loads(path.read_text("utf-8"))
-        entries = [(path, entry) for path, found in notes.items() for entry in found]
+        entries = [(path, entry) for path, reasons in notes.items() for entry in reasons]
         acknowledged = [
             (path, rule, reason)
             for path, entry in entries
@@ -575,14 +577,14 @@ def test_a_finding_of_the_rule_packs_ends_the_synthesis(tmp_path: Path) -> None:
     done = infra_run("-c", program, str(tmp_path))
     assert done.returncode != 0
     report = json.loads((tmp_path / "validation-report.json").read_text("utf-8"))
-    found = {
+    findings = {
         (violation["ruleName"], construct["constructPath"])
         for plugin in report["pluginReports"]
         for violation in plugin["violations"]
         for construct in violation["violatingConstructs"]
     }
-    assert {path for _, path in found} == {"docstokg-dev/Careless/Resource"}
-    rules = {rule.removesuffix("]").split("[")[0] for rule, _ in found}
+    assert {path for _, path in findings} == {"docstokg-dev/Careless/Resource"}
+    rules = {rule.removesuffix("]").split("[")[0] for rule, _ in findings}
     assert {"AwsSolutions-SQS4", "Serverless-SQSRedrivePolicy"} <= rules
 
 
@@ -598,8 +600,8 @@ def test_cfn_lint_finds_nothing(template: Template) -> None:
     for resource in body["Resources"].values():
         if resource["Type"] == "AWS::StepFunctions::StateMachine":
             del resource["Metadata"]["cfn-lint"]
-    found = lint(json.dumps(body), config=config)
+    findings = lint(json.dumps(body), config=config)
     # The linter's schema of states knows no JSONata expression for a number; the service does.
     numbers = r"'\S+/(TimeoutSeconds|MaxConcurrency)'"
     jsonata = re.compile(r"E3601 .*'\{% .* %\}' is not of type 'number' at " + numbers)
-    assert [m for m in found if not jsonata.search(f"{m.rule.id} {m.path} {m.message}")] == []
+    assert [m for m in findings if not jsonata.search(f"{m.rule.id} {m.path} {m.message}")] == []

@@ -72,8 +72,8 @@ def test_any_body_and_caller_survive_the_workflow_template(body: str, caller: Ca
     assert envelope.request_id == "req-1"
     # The function `stream` reads the same of the gateway's own event.
     sent = {"headers": {"content-type": "application/json; charset=utf-8"}, "body": body}
-    told = envelope_of({**sent, "requestContext": context(caller)}, [])
-    assert told == envelope.model_copy(update={"route": "stream"})
+    received = envelope_of({**sent, "requestContext": context(caller)}, [])
+    assert received == envelope.model_copy(update={"route": "stream"})
 
 
 @pytest.mark.parametrize("character", ["x", "é", "語", "😀"])
@@ -98,17 +98,17 @@ def test_iam_callers_are_their_role_with_the_namespaces_of_the_settings() -> Non
     role = USER.rsplit("/", 1)[0]
     # The session's name changes with each session; budgets and the cache go by the role.
     assert envelope.caller == Caller(sub=role, namespaces=("a", "b"), groups=())
-    known = {"identity": {"userArn": USER}, "requestId": "r"}
-    sent = {"headers": {"Content-Type": "application/json"}, "requestContext": known}
-    told = envelope_of(sent, ["a", "b"])
-    assert isinstance(told, Envelope) and told.caller == envelope.caller
+    request_context = {"identity": {"userArn": USER}, "requestId": "r"}
+    sent = {"headers": {"Content-Type": "application/json"}, "requestContext": request_context}
+    received = envelope_of(sent, ["a", "b"])
+    assert isinstance(received, Envelope) and received.caller == envelope.caller
     template = templates.request_function("load", templates.caller("iam", ("*",), ("a",)))
     envelope = Envelope.model_validate(render_request(template, "{}", context(READER)))
     assert envelope.caller == Caller(sub=role, namespaces=("*",), load=("a",))
 
 
 @pytest.mark.parametrize(
-    "given",
+    "parameters",
     [
         {},
         {"namespace": "default"},
@@ -117,13 +117,13 @@ def test_iam_callers_are_their_role_with_the_namespaces_of_the_settings() -> Non
         {"cursor": ""},
     ],
 )
-def test_parameters_become_the_body_whatever_they_hold(given: dict[str, str]) -> None:
+def test_parameters_become_the_body_whatever_they_hold(parameters: dict[str, str]) -> None:
     template = templates.request_function(
         "documents", templates.caller("jwt"), ("namespace", "cursor")
     )
-    envelope = Envelope.model_validate(render_request(template, "", context(READER), given))
-    known = {name: value for name, value in given.items() if value and name != "unknown"}
-    assert json.loads(base64.b64decode(envelope.body_b64)) == known
+    envelope = Envelope.model_validate(render_request(template, "", context(READER), parameters))
+    expected = {name: value for name, value in parameters.items() if value and name != "unknown"}
+    assert json.loads(base64.b64decode(envelope.body_b64)) == expected
     assert envelope.route == "documents"
 
 
@@ -161,13 +161,13 @@ def test_a_document_is_named_by_one_encoded_segment_of_the_path(doc_id: str) -> 
 
 
 @pytest.mark.parametrize("character", ["x", "語"])
-@pytest.mark.parametrize("more", [0, 4, 1_000_000])
-def test_documents_may_be_four_mib_and_no_more(character: str, more: int) -> None:
+@pytest.mark.parametrize("excess", [0, 4, 1_000_000])
+def test_documents_may_be_four_mib_and_no_more(character: str, excess: int) -> None:
     (route,) = (route for route in ROUTES if route.name == "load")
     template = templates.request_function(
         "load", templates.caller("jwt"), route.parameters, route.body_bytes
     )
-    body = character * ((MAX_DOCUMENTS_BYTES + more) // len(character.encode()))
+    body = character * ((MAX_DOCUMENTS_BYTES + excess) // len(character.encode()))
     event = render_request(template, body, context(READER))
     sent = base64.b64decode(event["body_b64"])
     assert (len(sent) > MAX_DOCUMENTS_BYTES) == (len(body.encode()) > MAX_DOCUMENTS_BYTES)
@@ -216,10 +216,10 @@ def test_a_workflow_without_a_reply_is_a_problem_without_a_cause(
     assert chat.headers["Content-Type"] == "application/json"
     error = ErrorReply.model_validate_json(chat.body).error
     assert not code or error.code == code
-    for one in (answer, chat):
-        assert one.status == status
-        assert "hunter2" not in one.body
-        assert ("Retry-After" in one.headers) == (status == 429)
+    for reply in (answer, chat):
+        assert reply.status == status
+        assert "hunter2" not in reply.body
+        assert ("Retry-After" in reply.headers) == (status == 429)
 
 
 @pytest.mark.parametrize("status", [200, 400, 403, 409, 413, 429, 500, 503])
@@ -310,7 +310,7 @@ def test_a_problem_of_the_state_machine_itself_is_a_chat_error() -> None:
 
 
 def test_a_chat_crosses_templates_and_state_machine(small_store, cache_dir, models) -> None:
-    """What the gateway sends and gets, with the workflow between its two templates."""
+    """The gateway's request and response templates, with the workflow between them."""
     settings = settings_at(small_store, cache_dir=cache_dir)
     wiring = Wiring(settings, Telemetry(write=lambda line: None), models)
     workflow = LocalWorkflow(wiring)
@@ -321,30 +321,30 @@ def test_a_chat_crosses_templates_and_state_machine(small_store, cache_dir, mode
         template = templates.request_workflow(route, "arn:alias", templates.caller("jwt"), names)
         request = render_request(template, body, context(caller), None, path)
         execution = workflow.execute(Envelope.model_validate_json(request["input"]))
-        said = {"status": execution.status, "output": json.dumps(execution.output)}
-        return render_response(templates.response("workflow", route), said)
+        outcome = {"status": execution.status, "output": json.dumps(execution.output)}
+        return render_response(templates.response("workflow", route), outcome)
 
-    asked = {"model": "extractive", "messages": [{"role": "user", "content": "What are seizures?"}]}
-    answer = through("chat", json.dumps(asked))
+    body = {"model": "extractive", "messages": [{"role": "user", "content": "What are seizures?"}]}
+    answer = through("chat", json.dumps(body))
     assert answer.headers["Content-Type"] == "application/json"
     content = answer.json["choices"][0]["message"]["content"]
     assert "[1]" in content
-    stream = through("chat", json.dumps({**asked, "stream": True}))
+    stream = through("chat", json.dumps({**body, "stream": True}))
     assert stream.headers["Content-Type"].startswith("text/event-stream")
     assert json.dumps(content, ensure_ascii=False) in stream.body
     assert stream.body.endswith("data: [DONE]")
-    wrong = through("chat", json.dumps({**asked, "model": "extractive@other"}))
+    wrong = through("chat", json.dumps({**body, "model": "extractive@other"}))
     assert (wrong.status, wrong.json["error"]["code"]) == (404, "model_not_found")
     listed = through("models", "")
     assert "extractive@handbook" in [model["id"] for model in listed.json["data"]]
     assert through("model", "", model="extractive%40handbook").json["id"] == "extractive@handbook"
     missing = through("model", "", model="house/small")
     assert (missing.status, missing.json["error"]["code"]) == (404, "model_not_found")
-    asked = {"model": "extractive", "input": "What are seizures?"}
-    made = through("responses", json.dumps(asked)).json
-    assert made["output"][0]["content"][0]["text"] == content
-    stream = through("responses", json.dumps({**asked, "stream": True}))
+    body = {"model": "extractive", "input": "What are seizures?"}
+    response = through("responses", json.dumps(body)).json
+    assert response["output"][0]["content"][0]["text"] == content
+    stream = through("responses", json.dumps({**body, "stream": True}))
     assert stream.headers["Content-Type"].startswith("text/event-stream")
     last = stream.body.rpartition("data: ")[2]
-    assert json.loads(last)["response"]["output"][0]["content"] == made["output"][0]["content"]
+    assert json.loads(last)["response"]["output"][0]["content"] == response["output"][0]["content"]
     wiring.close()

@@ -12,9 +12,9 @@ pytestmark = [pytest.mark.xdist_group("synth"), pytest.mark.timeout(900)]
 
 
 def test_templates_need_one_bucket_and_nothing_else(assembly: Path, tmp_path: Path) -> None:
-    written = write(assembly / "dev", tmp_path)
+    files = write(assembly / "dev", tmp_path)
     names = ["docstokg-dev-data.template.json", "docstokg-dev.template.json"]
-    assert [name for name in written if name.endswith(".json")] == sorted(names)
+    assert [name for name in files if name.endswith(".json")] == sorted(names)
     for name in names:
         text = (tmp_path / name).read_text("utf-8")
         assert "cdk-hnb659fds" not in text and "BootstrapVersion" not in text
@@ -24,12 +24,12 @@ def test_templates_need_one_bucket_and_nothing_else(assembly: Path, tmp_path: Pa
     body = json.loads((tmp_path / names[1]).read_text("utf-8"))
     used = set()
     for resource in body["Resources"].values():
-        given = resource.get("Properties", {})
-        code = given.get("Code" if resource["Type"].endswith("Function") else "Content", {})
+        properties = resource.get("Properties", {})
+        code = properties.get("Code" if resource["Type"].endswith("Function") else "Content", {})
         if isinstance(code, dict) and "S3Key" in code:
             assert code["S3Bucket"] == {"Ref": PARAMETER}
             used.add(code["S3Key"])
-    there = {path.name for path in (tmp_path / "assets").iterdir()}
-    assert used and used == there
-    with zipfile.ZipFile(tmp_path / "assets" / next(iter(used))) as one:
-        assert one.namelist()
+    stored = {path.name for path in (tmp_path / "assets").iterdir()}
+    assert used and used == stored
+    with zipfile.ZipFile(tmp_path / "assets" / next(iter(used))) as archive:
+        assert archive.namelist()

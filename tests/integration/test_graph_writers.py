@@ -18,7 +18,8 @@ def write(writer: Neo4jGraphWriter, name: str, names: list[str]) -> None:
     """Mention everything, chunk by chunk in this order, all in one transaction."""
     ids = [f"{name}{number}" for number in range(CHUNKS)]
     nodes = [
-        ChunkNode(uuid=chunk_uuid(NS, one), chunk_id=one, namespace=NS, doc_id=name) for one in ids
+        ChunkNode(uuid=chunk_uuid(NS, chunk_id), chunk_id=chunk_id, namespace=NS, doc_id=name)
+        for chunk_id in ids
     ]
     writer.put_chunks(nodes)
     share = len(names) // CHUNKS
@@ -34,7 +35,7 @@ def write(writer: Neo4jGraphWriter, name: str, names: list[str]) -> None:
     )
 
 
-def test_writers_that_want_the_same_nodes_in_another_order_both_get_them() -> None:
+def test_writers_of_the_same_nodes_both_succeed() -> None:
     with neo4j_store() as (_, writer):
         writer.close_load()  # the layout is there
         backwards = ENTITIES[::-1]
@@ -47,8 +48,8 @@ def test_writers_that_want_the_same_nodes_in_another_order_both_get_them() -> No
                     for round_ in range(rounds, rounds + 12)
                     for side, names in enumerate((ENTITIES, backwards))
                 ]
-                for one in begun:
-                    one.result()
+                for task in begun:
+                    task.result()
                 rounds += 12
         writer.close_load()
         counted = {row.id: row.mentions for row in writer.most_mentioned(NS, 1000)}

@@ -8,7 +8,7 @@ import pytest
 from docstokg.adapters.opensearch.index import OpenSearchIndex
 from docstokg.adapters.opensearch.writer import OpenSearchWriter
 from docstokg.domain.deadline import Deadline
-from tests.contract.real import ask
+from tests.contract.real import request
 from tests.contract.test_search_index import fact, seizure
 from tests.services import SERVICES
 
@@ -17,7 +17,7 @@ SPACE = ("model-a", 8, "sparse-a")
 
 
 def load(url: str, name: str) -> tuple[int, int]:
-    """Load as the pipeline does and count what can be read."""
+    """Load like the pipeline and return the number of readable chunks."""
     index, writer = (
         OpenSearchIndex(url=url, name=name, info_ttl_s=0),
         OpenSearchWriter(url=url, name=name),
@@ -43,9 +43,9 @@ def test_one_of_both_indices_is_made_when_the_other_is_there(
     index, writer = OpenSearchIndex(url=url, name=name), OpenSearchWriter(url=url, name=name)
     try:
         writer.open_load("run-1", *SPACE)
-        mapping = json.loads(ask(url, "GET", f"/{name}-{lost}-*/_mapping"))
-        (made,) = mapping
-        ask(url, "DELETE", f"/{made}")
+        mapping = json.loads(request(url, "GET", f"/{name}-{lost}-*/_mapping"))
+        (index_name,) = mapping
+        request(url, "DELETE", f"/{index_name}")
         if lost == "facts":
             info = index.info(Deadline.after(30))
             assert (info.chunks, info.facts, info.unfinished) == (0, 0, {"": "run-1"})
@@ -53,20 +53,22 @@ def test_one_of_both_indices_is_made_when_the_other_is_there(
         index.close()
         writer.close()
     assert load(url, name) == (1, 1)
-    again = json.loads(ask(url, "GET", f"/{name}-{lost}-*/_mapping"))
-    assert again[made]["mappings"]["properties"] == mapping[made]["mappings"]["properties"]
+    again = json.loads(request(url, "GET", f"/{name}-{lost}-*/_mapping"))
+    assert (
+        again[index_name]["mappings"]["properties"] == mapping[index_name]["mappings"]["properties"]
+    )
 
 
 def test_a_load_waits_for_shards_that_are_not_there_yet(place: tuple[str, str]) -> None:
     url, name = place
     assert load(url, name) == (1, 1)
-    (chunks,) = json.loads(ask(url, "GET", f"/{name}/_alias"))
+    (chunks,) = json.loads(request(url, "GET", f"/{name}/_alias"))
 
     rule = f"/{chunks}/_settings", "index.routing.allocation.require._name"
-    ask(url, "POST", f"/{chunks}/_close")
-    ask(url, "PUT", rule[0], {rule[1]: "nowhere"})
-    ask(url, "POST", f"/{chunks}/_open?wait_for_active_shards=0")
-    later = threading.Timer(1.5, ask, [url, "PUT", rule[0], {rule[1]: None}])
+    request(url, "POST", f"/{chunks}/_close")
+    request(url, "PUT", rule[0], {rule[1]: "nowhere"})
+    request(url, "POST", f"/{chunks}/_open?wait_for_active_shards=0")
+    later = threading.Timer(1.5, request, [url, "PUT", rule[0], {rule[1]: None}])
     later.start()
     try:
         writer = OpenSearchWriter(url=url, name=name)

@@ -1,4 +1,4 @@
-"""A snapshot brought back on a real server: what was lost is found again, and loading goes on."""
+"""A snapshot restored on a real server: lost chunks are found again, and loading continues."""
 
 import hashlib
 import os
@@ -40,7 +40,7 @@ REPEATED = 50
 pytestmark = [*SERVICES, pytest.mark.timeout(max(600, MANY // 20))]
 SPACE = Scope(namespace="kept")
 VECTORS = [pack(row) for row in np.random.default_rng(7).normal(size=(MANY // REPEATED, 384))]
-ALIASES = {one: one for one in ("kept", "kept-facts", "kept-documents")}
+ALIASES = {alias: alias for alias in ("kept", "kept-facts", "kept-documents")}
 
 
 def chunk(number: int, vector: bytes | None = None) -> ChunkRecord:
@@ -70,7 +70,7 @@ class Kept:
 
 
 @pytest.fixture
-def kept() -> Iterator[Kept]:
+def stores() -> Iterator[Kept]:
     with own_home(Engine.OPENSEARCH) as home:
         folder = home / "snapshots"
         folder.mkdir()
@@ -79,32 +79,32 @@ def kept() -> Iterator[Kept]:
         at = {"url": endpoint.url, "user": endpoint.user, "password": endpoint.password}
         kinds = (OpenSearchWriter, OpenSearchIndex, OpenSearchRegister)
         sides = [kind(name="kept", **at) for kind in kinds]
-        made = Kept(endpoint, {"location": str(folder)}, *sides, Server(**at))
-        yield made
-        for one in (made.reader, made.writer, made.register, made.server):
-            one.close()
+        stores = Kept(endpoint, {"location": str(folder)}, *sides, Server(**at))
+        yield stores
+        for connection in (stores.reader, stores.writer, stores.register, stores.server):
+            connection.close()
 
 
-def test_what_a_snapshot_holds_comes_back(kept: Kept) -> None:
-    writer, reader = kept.writer, kept.reader
+def test_a_restored_snapshot_is_complete(stores: Kept) -> None:
+    writer, reader = stores.writer, stores.reader
     writer.open_load("run", None, None, None)
     writer.put([(chunk(1), "one"), (chunk(2), "two")])
-    jobs = Snapshots(kept.server, "kept")
-    jobs.register({"type": "fs", "settings": kept.repository})
+    jobs = Snapshots(stores.server, "kept")
+    jobs.register({"type": "fs", "settings": stores.repository})
     with pytest.raises(Misconfigured, match="open or unfinished"):
         jobs.take("early")
     writer.close_load()
-    kept.register.put([DocumentRecord(namespace="kept", doc_id="d", text="One. Two.")])
+    stores.register.put([DocumentRecord(namespace="kept", doc_id="d", text="One. Two.")])
     jobs.take("monday")
     assert jobs.names() == ["monday"]
     assert len(set(jobs.drill("monday"))) == 1
     writer.delete("kept", None)
     writer.close_load()
-    kept.server.call("DELETE", "/kept-documents", deadline=Deadline.after(30))
+    stores.server.call("DELETE", "/kept-documents", deadline=Deadline.after(30))
     assert reader.get(["u1"], SPACE, Deadline.after(30)).missing == ("u1",)
     restored = jobs.restore("monday")
     assert len(restored) == 3
-    assert kept.register.text("kept", "d") == "One. Two."
+    assert stores.register.text("kept", "d") == "One. Two."
     assert set(reader.get(["u1", "u2"], SPACE, Deadline.after(30)).chunks) == {"u1", "u2"}
     # Aliases moved whole: another load finds one index behind each.
     writer.open_load("again", None, None, None)
@@ -119,11 +119,11 @@ def chunk_of(doc_id: str, number: int) -> ChunkRecord:
 
 @contextmanager
 def begun_job(
-    endpoint: Endpoint, *job: str, after_s: float = 0.0, **more: str
+    endpoint: Endpoint, *job: str, after_s: float = 0.0, **variables: str
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Begin a job by its command; yield it `after_s` after its first new index is there."""
     before = httpx.get(f"{endpoint.url}/_alias", timeout=60).json().keys()
-    settings = {"DOCSTOKG_INDEX_URL": endpoint.url, "DOCSTOKG_INDEX_NAME": "kept", **more}
+    settings = {"DOCSTOKG_INDEX_URL": endpoint.url, "DOCSTOKG_INDEX_NAME": "kept", **variables}
     command = [sys.executable, "-m", "docstokg_local.cli.index_jobs", *job]
     with subprocess.Popen(command, env=os.environ | settings) as begun:
         while not httpx.get(f"{endpoint.url}/_alias", timeout=60).json().keys() - before:
@@ -132,51 +132,53 @@ def begun_job(
         yield begun
 
 
-def kill_job(endpoint: Endpoint, *job: str, after_s: float = 0.0, **more: str) -> None:
-    with begun_job(endpoint, *job, after_s=after_s, **more) as begun:
+def kill_job(endpoint: Endpoint, *job: str, after_s: float = 0.0, **variables: str) -> None:
+    with begun_job(endpoint, *job, after_s=after_s, **variables) as begun:
         begun.kill()
     assert begun.returncode == -signal.SIGKILL
 
 
-def test_a_restore_deletes_again_what_was_deleted_since(kept: Kept) -> None:
-    """And a drill, killed half way and run again, is equal to what is in use."""
-    writer, reader = kept.writer, kept.reader
+def test_a_restore_repeats_later_deletions(stores: Kept) -> None:
+    """A drill, killed half way and run again, equals the index in use."""
+    writer, reader = stores.writer, stores.reader
     writer.open_load("run", None, None, None)
     writer.put([(chunk_of("stays", 1), "one"), (chunk_of("goes", 2), "two")])
     writer.close_load()
-    kept.register.put([DocumentRecord(namespace="kept", doc_id=one) for one in ("stays", "goes")])
-    jobs = Snapshots(kept.server, "kept")
-    jobs.register({"type": "fs", "settings": kept.repository})
+    stores.register.put(
+        [DocumentRecord(namespace="kept", doc_id=doc_id) for doc_id in ("stays", "goes")]
+    )
+    jobs = Snapshots(stores.server, "kept")
+    jobs.register({"type": "fs", "settings": stores.repository})
     now = 1_800_000_000.0
     first = jobs.keep_daily(now)
     assert first["begun"].startswith("daily-2027-01-15")
     assert first["age_days"] == snapshots.KEPT_DAYS
-    ended(jobs, first["begun"])
+    end_state(jobs, first["begun"])
     assert jobs.keep_daily(now + 3600) == {"begun": "", "removed": [], "failed": [], "age_days": 0}
     writer.delete("kept", ["u2"])
     writer.close_load()
-    kept.register.forget("kept", ["goes"])
+    stores.register.forget("kept", ["goes"])
     # A drill that was killed leaves indices behind, and they are in nobody's way.
     jobs.bring_back(first["begun"], "killed")
     in_use, brought_back = jobs.drill(first["begun"])
     assert in_use == brought_back
-    kill_job(kept.endpoint, "restore", first["begun"])
+    kill_job(stores.endpoint, "restore", first["begun"])
     assert jobs.digest(ALIASES) == in_use
     jobs.restore(first["begun"])
     assert jobs.digest(ALIASES) == in_use
     assert reader.get(["u1", "u2"], SPACE, Deadline.after(30)).missing == ("u2",)
-    assert [one.doc_id for one in kept.register.documents("kept")] == ["stays"]
+    assert [document.doc_id for document in stores.register.documents("kept")] == ["stays"]
     # The first goes when the next is complete; without one for days, the age rises.
     later = jobs.keep_daily(now + 5 * 86_400, days=1)
     assert later["removed"] == [] and later["age_days"] == 5
-    ended(jobs, later["begun"])
+    end_state(jobs, later["begun"])
     assert jobs.keep_daily(now + 6 * 86_400, days=1)["removed"] == [first["begun"]]
-    ended(jobs, "daily-2027-01-21")
+    end_state(jobs, "daily-2027-01-21")
     writer.open_load("open", None, None, None)
     assert jobs.keep_daily(now + 8 * 86_400, days=1)["age_days"] == 2
 
 
-def ended(jobs: Snapshots, snapshot: str) -> str:
+def end_state(jobs: Snapshots, snapshot: str) -> str:
     """Return the state with which a snapshot ends."""
     while True:
         states = jobs._states()
@@ -186,19 +188,21 @@ def ended(jobs: Snapshots, snapshot: str) -> str:
 
 
 @pytest.mark.parametrize("unwritable", ["shards", "repository"])
-def test_an_incomplete_backup_alarms_and_spares_complete_ones(kept: Kept, unwritable: str) -> None:
+def test_an_incomplete_backup_alarms_and_spares_complete_ones(
+    stores: Kept, unwritable: str
+) -> None:
     """The age is of the newest complete snapshot, and the repaired repository is used again."""
-    writer = kept.writer
+    writer = stores.writer
     writer.open_load("run", None, None, None)
     writer.put([(chunk(1), "one")])
     writer.close_load()
-    kept.register.put([DocumentRecord(namespace="kept", doc_id="d", text="One.")])
-    jobs = Snapshots(kept.server, "kept")
-    jobs.register({"type": "fs", "settings": kept.repository})
+    stores.register.put([DocumentRecord(namespace="kept", doc_id="d", text="One.")])
+    jobs = Snapshots(stores.server, "kept")
+    jobs.register({"type": "fs", "settings": stores.repository})
     noon = 1_800_000_000.0
     whole = jobs.keep_daily(noon)["begun"]
-    assert ended(jobs, whole) == "SUCCESS"
-    folder = Path(kept.repository["location"])
+    assert end_state(jobs, whole) == "SUCCESS"
+    folder = Path(stores.repository["location"])
     closed = [folder] if unwritable == "repository" else list(folder.glob("**/indices/*/0"))
     assert closed
     modes = [path.stat().st_mode for path in closed]
@@ -214,14 +218,14 @@ def test_an_incomplete_backup_alarms_and_spares_complete_ones(kept: Kept, unwrit
         ages.append(report["age_days"])
         failures += len(report["failed"])
         if report["begun"]:
-            assert ended(jobs, report["begun"]) != "SUCCESS"
+            assert end_state(jobs, report["begun"]) != "SUCCESS"
     assert ages == [1, 2, 3, 4]
     if unwritable == "shards":
         assert failures >= 3
     for path, mode in zip(closed, modes, strict=True):
         path.chmod(mode)
     repaired = jobs.keep_daily(noon + 5 * 86_400, days=2)
-    assert ended(jobs, repaired["begun"]) == "SUCCESS"
+    assert end_state(jobs, repaired["begun"]) == "SUCCESS"
     report = jobs.keep_daily(noon + 5 * 86_400, days=2)
     assert report["age_days"] == 0 and report["failed"] == []
     assert jobs.names() == [whole, repaired["begun"]]
@@ -239,12 +243,12 @@ class Asking(threading.Thread):
     def run(self) -> None:
         while not self._over.is_set():
             number = self.asked % MANY
-            asked = [
+            queries = [
                 ChannelQuery(channel="bm25", size=3, text=f"passage {number}"),
                 ChannelQuery(channel="dense", size=3, vector=VECTORS[number % len(VECTORS)]),
             ]
             try:
-                words, meaning = self._reader.search(asked, SPACE, Deadline.after(30))
+                words, meaning = self._reader.search(queries, SPACE, Deadline.after(30))
                 (first, *_), near = words.hits, [int(hit.uuid[1:]) for hit in meaning.hits]
                 whole = set(self._reader.get([f"u{number}"], SPACE, Deadline.after(30)).chunks)
                 right = {n % len(VECTORS) for n in near} == {number % len(VECTORS)}
@@ -260,29 +264,33 @@ class Asking(threading.Thread):
 
 
 def scores(reader: OpenSearchIndex) -> list[float]:
-    asked = [ChannelQuery(channel="bm25", size=3, text=f"passage {n}") for n in range(20)]
+    queries = [ChannelQuery(channel="bm25", size=3, text=f"passage {n}") for n in range(20)]
     return [
         hit.score
-        for result in reader.search(asked, SPACE, Deadline.after(30))
+        for result in reader.search(queries, SPACE, Deadline.after(30))
         for hit in result.hits[:1]
     ]
 
 
-def test_a_resize_killed_twice_ends_in_the_same_and_no_question_fails(kept: Kept) -> None:
-    writer = kept.writer
+def test_a_resize_killed_twice_ends_in_the_same_and_no_question_fails(stores: Kept) -> None:
+    writer = stores.writer
     writer.open_load("run", "model", 384, None)
     for numbers in batched(range(MANY), 1_000):
         writer.put([(chunk(n, VECTORS[n % len(VECTORS)]), str(n)) for n in numbers])
     writer.close_load()
-    kept.register.put([DocumentRecord(namespace="kept", doc_id="d", text="One.")])
-    before = Snapshots(kept.server, "kept").digest(ALIASES)
-    scored = scores(kept.reader)
-    asking = Asking(kept.reader)
+    stores.register.put([DocumentRecord(namespace="kept", doc_id="d", text="One.")])
+    before = Snapshots(stores.server, "kept").digest(ALIASES)
+    scored = scores(stores.reader)
+    asking = Asking(stores.reader)
     asking.start()
     wanted = {"DOCSTOKG_INDEX_SHARDS": "3", "DOCSTOKG_INDEX_REPLICAS": "0"}
     for after_s in (0.0, MANY / 1_500):
-        kill_job(kept.endpoint, "resize", after_s=after_s, **wanted)
-    at = {"url": kept.endpoint.url, "user": kept.endpoint.user, "password": kept.endpoint.password}
+        kill_job(stores.endpoint, "resize", after_s=after_s, **wanted)
+    at = {
+        "url": stores.endpoint.url,
+        "user": stores.endpoint.user,
+        "password": stores.endpoint.password,
+    }
     server = Server(shards=Shards(3, 0), **at)
     jobs = Snapshots(server, "kept")
     begun = time.monotonic()
@@ -293,8 +301,10 @@ def test_a_resize_killed_twice_ends_in_the_same_and_no_question_fails(kept: Kept
     print(f"{MANY} chunks resized in {time.monotonic() - begun:.0f} s, {asking.asked} questions")
     assert asking.wrong == [] and asking.asked > 20
     assert jobs.digest(ALIASES) == before
-    there = httpx.get(f"{kept.endpoint.url}/kept*/_settings", timeout=60).json()
-    assert [one["settings"]["index"]["number_of_shards"] for one in there.values()] == ["3"] * 3
+    settings = httpx.get(f"{stores.endpoint.url}/kept*/_settings", timeout=60).json()
+    assert [index["settings"]["index"]["number_of_shards"] for index in settings.values()] == [
+        "3"
+    ] * 3
     # Three shards score as one.
     reader = OpenSearchIndex(name="kept", shards=(3, 0), **at)
     assert scores(reader) == pytest.approx(scored)
@@ -302,30 +312,36 @@ def test_a_resize_killed_twice_ends_in_the_same_and_no_question_fails(kept: Kept
     # Only replicas differ: nothing is copied. And loading goes on.
     assert Snapshots(Server(shards=Shards(3, 1), **at), "kept").resize_is_due()
     assert Snapshots(Server(shards=Shards(3, 1), **at), "kept").resize() == ()
-    again = httpx.get(f"{kept.endpoint.url}/kept*/_settings", timeout=60).json()
-    assert [one["settings"]["index"]["number_of_replicas"] for one in again.values()] == ["1"] * 3
+    again = httpx.get(f"{stores.endpoint.url}/kept*/_settings", timeout=60).json()
+    assert [index["settings"]["index"]["number_of_replicas"] for index in again.values()] == [
+        "1"
+    ] * 3
     writer.open_load("again", None, None, None)
     writer.put([(chunk(MANY), "new")])
     writer.close_load()
-    assert kept.reader.get([f"u{MANY}"], SPACE, Deadline.after(30)).missing == ()
+    assert stores.reader.get([f"u{MANY}"], SPACE, Deadline.after(30)).missing == ()
     server.close()
 
 
 def test_a_restore_and_a_resize_refuse_while_the_other_runs(
-    kept: Kept, monkeypatch: pytest.MonkeyPatch
+    stores: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else the last to move the aliases would drop the other's new indices."""
     monkeypatch.setattr(snapshots, "LIMIT_S", 5.0)
-    writer = kept.writer
+    writer = stores.writer
     writer.open_load("run", None, None, None)
     for numbers in batched(range(MANY), 1_000):
         writer.put([(chunk(n), str(n)) for n in numbers])
     writer.close_load()
-    kept.register.put([DocumentRecord(namespace="kept", doc_id="d", text="One.")])
-    at = {"url": kept.endpoint.url, "user": kept.endpoint.user, "password": kept.endpoint.password}
+    stores.register.put([DocumentRecord(namespace="kept", doc_id="d", text="One.")])
+    at = {
+        "url": stores.endpoint.url,
+        "user": stores.endpoint.user,
+        "password": stores.endpoint.password,
+    }
     server = Server(shards=Shards(2, 0), **at)
     jobs = Snapshots(server, "kept")
-    jobs.register({"type": "fs", "settings": kept.repository})
+    jobs.register({"type": "fs", "settings": stores.repository})
     jobs.take("monday")
     before = jobs.digest(ALIASES)
     wanted = {"DOCSTOKG_INDEX_SHARDS": "3", "DOCSTOKG_INDEX_REPLICAS": "0"}
@@ -333,7 +349,7 @@ def test_a_restore_and_a_resize_refuse_while_the_other_runs(
         (("resize",), lambda: jobs.restore("monday")),
         (("restore", "monday"), jobs.resize),
     ):
-        with begun_job(kept.endpoint, *job, **wanted) as begun:
+        with begun_job(stores.endpoint, *job, **wanted) as begun:
             begun.send_signal(signal.SIGSTOP)
             with pytest.raises(Timeout, match="resize or restore"):
                 refused()

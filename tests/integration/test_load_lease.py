@@ -32,11 +32,11 @@ time.sleep(600)
 @pytest.fixture
 def leases(place: tuple[str, str]) -> Iterator[tuple[LoadLease, LoadLease]]:
     servers = [Server(url=place[0]) for _ in range(2)]
-    made = LoadLease(servers[0], place[1]), LoadLease(servers[1], place[1])
-    yield made
-    for lease, one in zip(made, servers, strict=True):
+    leases = LoadLease(servers[0], place[1]), LoadLease(servers[1], place[1])
+    yield leases
+    for lease, server in zip(leases, servers, strict=True):
         lease.release()
-        one.close()
+        server.close()
 
 
 def test_a_second_loader_waits_until_the_first_is_done(leases) -> None:
@@ -77,7 +77,7 @@ def test_a_holder_that_was_stopped_too_long_writes_no_more(leases, monkeypatch, 
     second.check()
 
 
-def test_tasks_of_one_run_share_the_lease_and_nobody_else_has_it(place, leases) -> None:
+def test_only_tasks_of_one_run_share_a_lease(place, leases) -> None:
     first, second = leases
     stranger = LoadLease(Server(url=place[0]), place[1])
     try:
@@ -90,7 +90,7 @@ def test_tasks_of_one_run_share_the_lease_and_nobody_else_has_it(place, leases) 
         second._renew()
         first.check()
         second.check()
-        first.release(more=True)
+        first.release(expires=True)
         second.check()
         with pytest.raises(Timeout):
             stranger.acquire(Deadline.after(0))
@@ -108,16 +108,16 @@ def test_the_lease_of_a_run_that_died_passes_on_to_another(leases, monkeypatch) 
     assert TAKE_S > opensearch_lease.LEASE_S
     monkeypatch.setattr(opensearch_lease, "LEASE_S", 3.0)
     first.acquire(Deadline.after(0), run="one")
-    first.release(more=True)
+    first.release(expires=True)
     second.acquire(Deadline.after(TAKE_S), run="two")
     second.check()
 
 
-def test_loads_of_two_namespaces_exclude_the_whole_index_and_not_each_other(place) -> None:
+def test_namespace_loads_exclude_only_the_whole_index(place) -> None:
     servers = [Server(url=place[0]) for _ in range(4)]
     names = ("anna", "bert", "anna", "")
     anna, bert, again, whole = (
-        LoadLease(one, place[1], name) for one, name in zip(servers, names, strict=True)
+        LoadLease(server, place[1], name) for server, name in zip(servers, names, strict=True)
     )
     try:
         anna.acquire(Deadline.after(0))
@@ -130,19 +130,19 @@ def test_loads_of_two_namespaces_exclude_the_whole_index_and_not_each_other(plac
             whole.acquire(Deadline.after(2))
         bert.release()
         whole.acquire(Deadline.after(5))
-        for one in (anna, bert):
+        for lease in (anna, bert):
             with pytest.raises(Timeout):
-                one.acquire(Deadline.after(0))
+                lease.acquire(Deadline.after(0))
         whole.check()
         whole.release()
         again.acquire(Deadline.after(0))
     finally:
-        for lease, one in zip((anna, bert, again, whole), servers, strict=True):
+        for lease, server in zip((anna, bert, again, whole), servers, strict=True):
             lease.release()
-            one.close()
+            server.close()
 
 
-def test_notes_of_loads_that_open_and_close_at_once_are_all_kept(place) -> None:
+def test_concurrent_loads_keep_all_their_notes(place) -> None:
     """The server keeps the notes of all loads as one value."""
     names = [f"n{number}" for number in range(6)]
     writers = [OpenSearchWriter(url=place[0], name=place[1]) for _ in names]
@@ -152,8 +152,8 @@ def test_notes_of_loads_that_open_and_close_at_once_are_all_kept(place) -> None:
                 pool.submit(writer.open_load, f"run-{name}", None, None, None, name)
                 for writer, name in zip(writers, names, strict=True)
             ]
-            for one in opened:
-                one.result()
+            for task in opened:
+                task.result()
             notes = index_notes(Server(url=place[0]), place[1], Deadline.after(30.0))
             assert notes is not None
             assert notes["unfinished"] == {name: f"run-{name}" for name in names}
@@ -161,8 +161,8 @@ def test_notes_of_loads_that_open_and_close_at_once_are_all_kept(place) -> None:
                 pool.submit(writer.close_load, name)
                 for writer, name in zip(writers[1:], names[1:], strict=True)
             ]
-            for one in closed:
-                one.result()
+            for task in closed:
+                task.result()
         notes = index_notes(Server(url=place[0]), place[1], Deadline.after(30.0))
         assert notes is not None and notes["unfinished"] == {"n0": "run-n0"}
     finally:

@@ -75,13 +75,13 @@ def test_what_sections_mention_is_found_and_guarded(
         mention = MentionRecord(uuid=number(name), entity="HP:1", start=0, end=1)
         writer.put_mentions("default", {number(name): [mention]})
     writer.close_load()
-    asked = SliceRequest(alias_keys=("one",))
-    everything = graph.slice(asked, SPACE, Deadline.after(30.0))
+    request = SliceRequest(alias_keys=("one",))
+    everything = graph.slice(request, SPACE, Deadline.after(30.0))
     assert [(chunk.chunk_id, chunk.doc_id) for chunk in everything.chunks] == sorted(
         [("s1", "guide"), ("2", "other")], key=lambda pair: number(pair[0])
     )
     assert [
-        chunk.chunk_id for chunk in graph.slice(asked, STRANGER, Deadline.after(30.0)).chunks
+        chunk.chunk_id for chunk in graph.slice(request, STRANGER, Deadline.after(30.0)).chunks
     ] == ["s1"]
 
 

@@ -1,4 +1,4 @@
-"""The plan guard judges what the real planner makes of good and bad queries."""
+"""The plan guard on the real planner's plans of good and bad queries."""
 
 import itertools
 import json
@@ -143,7 +143,7 @@ def test_no_count_of_entities_leads_to_a_scan() -> None:
             writer.close()
 
 
-def test_the_committed_list_is_what_was_explained() -> None:
+def test_the_committed_list_equals_the_explained_plans() -> None:
     assert set(admitted().values()) == committed_digests(), (
         "a query text changed: run python -m tests.integration.admit_plans"
     )
@@ -201,8 +201,8 @@ def test_after_warming_up_a_question_keeps_the_usual_limit(graph: Neo4jGraph) ->
         assert {verdict.template for verdict in fresh.warm(Deadline.after(120))} == {
             t.name for t in cypher.READS
         }
-        asked = SliceRequest(alias_keys=("hp 0003", "hp 0004"), chunk_uuids=("u",) * 20)
-        assert fresh.slice(asked, Scope(namespace="n"), Deadline.after(30.0)).entities, (
+        request = SliceRequest(alias_keys=("hp 0003", "hp 0004"), chunk_uuids=("u",) * 20)
+        assert fresh.slice(request, Scope(namespace="n"), Deadline.after(30.0)).entities, (
             "no Timeout after 1.5 s"
         )
     finally:

@@ -14,7 +14,7 @@ from docstokg.contracts.retrieval import ChannelQuery
 from docstokg.domain.deadline import Deadline
 from docstokg.errors import Misconfigured
 from docstokg.ports import IndexWriter, SearchIndex
-from tests.contract.real import ask, opensearch_store
+from tests.contract.real import opensearch_store, request
 from tests.jvm.servers import Engine
 from tests.services import SERVICES, server
 
@@ -44,7 +44,7 @@ def load(writer: IndexWriter, run: str, *chunks: ChunkRecord) -> None:
     writer.close_load()
 
 
-def found(index: SearchIndex, *queries: ChannelQuery) -> list[str]:
+def hit_ids(index: SearchIndex, *queries: ChannelQuery) -> list[str]:
     (result,) = index.search(queries, SPACE, Deadline.after(30.0))
     names = {
         item.uuid: item.chunk_id
@@ -63,11 +63,11 @@ def test_a_rare_token_weighs_more_as_it_does_in_the_embedded_index(tmp_path: Pat
         for index, writer in (embedded, real):
             load(writer, "1", *first)
             index.info(Deadline.after(30.0))
-            assert found(index, QUESTION)[0] == "r"
+            assert hit_ids(index, QUESTION)[0] == "r"
             # Once the token is everywhere and the other is not, it is the other way round.
             load(writer, "2", *(chunk(f"more{n}", {"rare.": 0.5}) for n in range(60)))
             index.info(Deadline.after(30.0))
-            assert found(index, QUESTION)[0] == "c7"
+            assert hit_ids(index, QUESTION)[0] == "c7"
     for side in embedded:
         side.close()
 
@@ -76,8 +76,8 @@ def test_another_layout_is_refused_before_anything_is_written() -> None:
     with opensearch_store() as (_, writer):
         load(writer, "1", chunk("a", {}))
         url, name = server(Engine.OPENSEARCH).url, writer._name
-        mapping = json.loads(ask(url, "GET", f"/{name}/_mapping"))
+        mapping = json.loads(request(url, "GET", f"/{name}/_mapping"))
         (noted,) = (index["mappings"]["_meta"] for index in mapping.values())
-        ask(url, "PUT", f"/{name}/_mapping", {"_meta": noted | {"docstokg": 1}})
+        request(url, "PUT", f"/{name}/_mapping", {"_meta": noted | {"docstokg": 1}})
         with pytest.raises(Misconfigured, match="layout 1"):
             writer.open_load("2", None, None, None)

@@ -39,7 +39,7 @@ ANSWERS: dict[str, Any] = {
 
 @dataclass
 class Seen:
-    """What the server made of the requests it got."""
+    """Requests that a server checked: problems, signed paths and encodings."""
 
     service: str
     secret: str = SECRET
@@ -70,16 +70,16 @@ def domain(auth: Auth, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
     be_a_role(monkeypatch)
     seen = Seen(auth.removeprefix("sigv4-"))
 
-    def answer(asked: BaseHTTPRequestHandler, body: bytes) -> tuple[int, Any]:
-        headers = {name.lower(): value for name, value in asked.headers.items()}
-        url = f"https://{headers['host']}{asked.path}"
+    def answer(request: BaseHTTPRequestHandler, body: bytes) -> tuple[int, Any]:
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        url = f"https://{headers['host']}{request.path}"
         wrong = problem(Signed(seen.service, seen.secret), "POST", url, headers, body)
         encoding = headers.get("content-encoding")
         plain = gzip.decompress(body) if encoding == "gzip" else body
         for line in plain.decode("utf-8").splitlines():
             json.loads(line)
         seen.encodings.add(encoding)
-        seen.signed.append(asked.path.partition("?")[0])
+        seen.signed.append(request.path.partition("?")[0])
         if wrong:
             seen.problems.append(wrong)
         return (403, {"message": wrong}) if wrong else (200, ANSWERS[seen.signed[-1]])
@@ -97,8 +97,8 @@ def test_searching_reading_and_writing_are_signed(domain: Domain, auth: Auth) ->
     index = OpenSearchIndex(**domain.named(auth))
     writer = OpenSearchWriter(**domain.named(auth))
     try:
-        (found,) = index.search([QUESTION], SPACE, Deadline.after(10.0))
-        assert [hit.uuid for hit in found.hits] == ["u"]
+        (result,) = index.search([QUESTION], SPACE, Deadline.after(10.0))
+        assert [hit.uuid for hit in result.hits] == ["u"]
         assert index.get(["u"], SPACE, Deadline.after(10.0)).missing == ("u",)
         fact = FactRecord(id="f é", namespace="n", text="ü", source="a", type="b", target="c")
         writer.put_facts([fact])

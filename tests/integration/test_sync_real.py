@@ -30,8 +30,8 @@ PLAIN = {"embed_provider": "none", "sparse": "none", "names": "rule", "kg_enable
 
 @pytest.fixture
 def settings(cache_dir: Path) -> Iterator[Settings]:
-    with both_stores(**PLAIN, cache_dir=str(cache_dir)) as where:
-        yield where
+    with both_stores(**PLAIN, cache_dir=str(cache_dir)) as settings:
+        yield settings
 
 
 def embedded(store: Path, cache_dir: Path) -> Stores:
@@ -44,7 +44,7 @@ def loaded(stores: Stores, *folders: Path, sync: bool = False) -> LoadReport:
     return load(folders, LoadOptions(NS, embed=False, sync=sync), stores, RejectLog())
 
 
-def test_sync_ends_in_a_fresh_load_and_an_unmounted_folder_removes_nothing(
+def test_sync_equals_a_fresh_load_except_unmounted_folders(
     settings: Settings, tmp_path: Path, cache_dir: Path
 ) -> None:
     home, other = tmp_path / "home", tmp_path / "other"
@@ -80,10 +80,10 @@ def test_sync_ends_in_a_fresh_load_and_an_unmounted_folder_removes_nothing(
 
 @pytest.fixture
 def loaders() -> Iterator[tuple[LoadProcesses, LoadProcesses]]:
-    made = LoadProcesses(), LoadProcesses()
-    yield made
-    for one in made:
-        one.close()
+    pools = LoadProcesses(), LoadProcesses()
+    yield pools
+    for pool in pools:
+        pool.close()
 
 
 def test_two_loaders_at_once_never_mix_a_document(
@@ -110,7 +110,7 @@ def test_two_loaders_at_once_never_mix_a_document(
         runs(loaders[0], (1, -2))
         beside.join()
         runs(loaders[0], (2,))
-    reader.ask()
+    reader.ask_questions()
     reader.close()
     assert not reader.mixed, reader.report()
     assert reader.reads > 3, reader.report()

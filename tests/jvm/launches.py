@@ -21,7 +21,7 @@ SERVER_ACCOUNT: Final = "nobody"  # OpenSearch refuses to run as root
 
 @dataclass(frozen=True, slots=True)
 class LaunchSpec:
-    """What a server is made from: programs, its own folder, a JDK, a port, its heap."""
+    """Parts of a server: programs, its folder, a JDK, a port, its heap."""
 
     programs: Path
     home: Path

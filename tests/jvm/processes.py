@@ -82,7 +82,7 @@ def alive(record: Mapping[str, Any]) -> bool:
     return bool(record["born"]) and born(int(record["pid"])) == record["born"]
 
 
-def gone(record: Mapping[str, Any], seconds: float) -> bool:
+def ends_within(record: Mapping[str, Any], seconds: float) -> bool:
     """Wait until the recorded process has ended."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:

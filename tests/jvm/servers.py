@@ -21,9 +21,9 @@ from docstokg.domain.deadline import Deadline
 from docstokg.errors import DocsToKGError, Unavailable
 from docstokg.observability import Telemetry
 from docstokg.settings import Settings
-from docstokg_local.cli.printing import say
+from docstokg_local.cli.printing import echo
 from tests.jvm.launches import Launch, LaunchSpec, neo4j_launch, opensearch_launch
-from tests.jvm.processes import alive, born, enterable, free_port, gone, port_closes, ready
+from tests.jvm.processes import alive, born, ends_within, enterable, free_port, port_closes, ready
 from tests.jvm.programs import Engine, Report, ServiceError, fetch, fetched, find_java, locked
 
 __all__ = ["Endpoint", "Engine", "ServiceError", "free_port", "start", "status", "stop"]
@@ -50,7 +50,7 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class ServiceState:
-    """What a home folder holds now: `up`, `silent` (alive, not answering) or `down`."""
+    """State of a home folder: `up`, `silent` (alive, not answering) or `down`."""
 
     engine: Engine
     state: str
@@ -121,11 +121,11 @@ def stop(
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGCONT)  # a stopped process cannot end gracefully
         os.kill(pid, signal.SIGKILL if kill else signal.SIGTERM)
-    if not gone(record, STOP_SECONDS):
+    if not ends_within(record, STOP_SECONDS):
         report(f"{engine}: process {pid} did not end in {STOP_SECONDS:.0f} s, killing it")
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-        if not gone(record, STOP_SECONDS):
+        if not ends_within(record, STOP_SECONDS):
             raise ServiceError(f"{engine}: process {pid} does not end")
     return True
 
@@ -307,7 +307,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error("--home and --port go with one server")
 
     def report(line: str) -> None:
-        say(line, err=True)
+        echo(line, err=True)
 
     bad = False
     for engine in chosen:
@@ -324,7 +324,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     report=report,
                 )
                 warm_up(engine, endpoint, report)
-                say("\n".join(settings_lines(engine, home, endpoint)))
+                echo("\n".join(settings_lines(engine, home, endpoint)))
             elif options.action == "stop":
                 report(
                     f"{engine}: {'stopped' if stop(engine, home, report=report) else 'was down'}"
@@ -334,7 +334,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 bad |= seen.state != "up"
                 report(f"{engine}: {seen.state} ({home})")
                 if seen.endpoint:
-                    say("\n".join(settings_lines(engine, home, seen.endpoint)))
+                    echo("\n".join(settings_lines(engine, home, seen.endpoint)))
         except ServiceError as error:
             report(f"{engine}: {error}")
             bad = True

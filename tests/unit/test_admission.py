@@ -24,7 +24,7 @@ def anyio_backend() -> str:
 
 
 class Held:
-    """An admission whose work lasts until the test lets it go; it remembers what was begun."""
+    """An admission whose work lasts until the test ends it; `begun`: names of begun work."""
 
     def __init__(self, slots: int = 1, mean_s: float = 0.01) -> None:
         self.admission = Admission(slots)
@@ -32,12 +32,12 @@ class Held:
         self.begun: list[str] = []
         self.go = threading.Event()
 
-    def ask(
+    def submit(
         self,
         name: str,
         caller: str = "a",
         timeout_s: float = 20.0,
-        gone: asyncio.Event | None = None,
+        disconnect: asyncio.Event | None = None,
         work: Callable[[], str] | None = None,
         units: float = 1.0,
     ) -> asyncio.Task[str]:
@@ -47,7 +47,7 @@ class Held:
             return name
 
         async def hang_up() -> None:
-            await (gone or asyncio.Event()).wait()
+            await (disconnect or asyncio.Event()).wait()
 
         return asyncio.create_task(
             self.admission.run(
@@ -65,7 +65,7 @@ class Held:
 
 
 async def refusals(tasks: list[asyncio.Task[str]]) -> list[Overloaded]:
-    """Give what was refused although nothing has ended."""
+    """Return the refused requests before any other ends."""
     await asyncio.sleep(0.05)
     errors = [task.exception() for task in tasks if task.done()]
     assert all(isinstance(error, Overloaded) for error in errors)
@@ -74,97 +74,97 @@ async def refusals(tasks: list[asyncio.Task[str]]) -> list[Overloaded]:
 
 async def test_work_behind_a_large_unit_is_refused() -> None:
     """Short tasks taught the mean; the size of a long one is known before it runs."""
-    held = Held(slots=2, mean_s=0.2)
-    running = [held.ask(str(number), timeout_s=8.0, units=26.0) for number in range(2)]
-    await held.until_begun(2)
-    tasks = [held.ask(f"late {number}", timeout_s=8.0, units=26.0) for number in range(2)]
+    admission = Held(slots=2, mean_s=0.2)
+    running = [admission.submit(str(number), timeout_s=8.0, units=26.0) for number in range(2)]
+    await admission.until_begun(2)
+    tasks = [admission.submit(f"late {number}", timeout_s=8.0, units=26.0) for number in range(2)]
     assert [error.retry_after_s for error in await refusals(tasks)] == [3, 3]
-    held.go.set()
+    admission.go.set()
     assert await asyncio.gather(*running) == ["0", "1"]
 
 
-async def test_what_cannot_be_answered_in_time_is_refused_before_anything_is_begun() -> None:
-    held = Held(mean_s=1.0)
-    tasks = [held.ask(str(n), timeout_s=9.0) for n in range(6)]
+async def test_requests_without_enough_time_are_refused_unbegun() -> None:
+    admission = Held(mean_s=1.0)
+    tasks = [admission.submit(str(n), timeout_s=9.0) for n in range(6)]
     refused = await refusals(tasks)
     assert len(refused) == 3  # one runs, two wait; a third would wait more than its caller's share
     assert all(2 <= error.retry_after_s <= 4 for error in refused)
-    held.go.set()
+    admission.go.set()
     admitted = [task for task in tasks if not task.done()]
-    assert await asyncio.gather(*admitted) == held.begun == ["0", "1", "2"]
+    assert await asyncio.gather(*admitted) == admission.begun == ["0", "1", "2"]
 
 
 async def test_a_caller_with_one_request_is_admitted_beside_one_with_many() -> None:
-    held = Held(mean_s=1.0)
-    flood = [held.ask(f"a{n}", timeout_s=9.0) for n in range(20)]
+    admission = Held(mean_s=1.0)
+    flood = [admission.submit(f"a{n}", timeout_s=9.0) for n in range(20)]
     await asyncio.sleep(0.05)
-    other = held.ask("b", caller="b", timeout_s=9.0)
+    other = admission.submit("b", caller="b", timeout_s=9.0)
     assert len(await refusals([*flood, other])) == 17
-    held.go.set()
+    admission.go.set()
     assert await other == "b"
 
 
 async def test_what_waited_too_long_is_never_begun() -> None:
-    held = Held()
-    first = held.ask("first")
-    await held.until_begun(1)
-    second = held.ask("second", timeout_s=0.5)
+    admission = Held()
+    first = admission.submit("first")
+    await admission.until_begun(1)
+    second = admission.submit("second", timeout_s=0.5)
     with pytest.raises(Overloaded):
         await second
-    held.go.set()
+    admission.go.set()
     assert await first == "first"
-    assert await held.ask("third") == "third"
-    assert held.begun == ["first", "third"]
+    assert await admission.submit("third") == "third"
+    assert admission.begun == ["first", "third"]
 
 
 async def test_what_could_be_answered_only_in_part_is_not_begun() -> None:
-    held = Held()
-    first, second = held.ask("first"), held.ask("second", timeout_s=0.6)
+    admission = Held()
+    first, second = admission.submit("first"), admission.submit("second", timeout_s=0.6)
     await asyncio.sleep(0.4)  # what is left now is less than the steps keep back for each other
-    held.go.set()
+    admission.go.set()
     with pytest.raises(Overloaded):
         await second
     assert await first == "first"
-    assert held.begun == ["first"]
+    assert admission.begun == ["first"]
 
 
 async def test_who_hung_up_loses_the_place() -> None:
-    held = Held()
-    gone = asyncio.Event()
-    first, second = held.ask("first"), held.ask("second", gone=gone)
-    third = held.ask("third")
-    await held.until_begun(1)
-    gone.set()
+    admission = Held()
+    hang_up = asyncio.Event()
+    first, second = admission.submit("first"), admission.submit("second", disconnect=hang_up)
+    third = admission.submit("third")
+    await admission.until_begun(1)
+    hang_up.set()
     with pytest.raises(ClientGone):
         await second
-    held.go.set()
+    admission.go.set()
     assert await asyncio.gather(first, third) == ["first", "third"]
-    assert held.begun == ["first", "third"]
+    assert admission.begun == ["first", "third"]
 
 
-async def test_an_answer_that_is_too_late_is_not_waited_for_and_keeps_its_slot() -> None:
-    held = Held()
-    late = held.ask("late", timeout_s=0.2)
+async def test_late_work_is_abandoned_but_keeps_its_slot() -> None:
+    admission = Held()
+    late = admission.submit("late", timeout_s=0.2)
     with pytest.raises(TooLate):
         await late
-    following = held.ask("following")
+    following = admission.submit("following")
     await asyncio.sleep(0.05)
-    assert held.begun == ["late"]
-    held.go.set()
+    assert admission.begun == ["late"]
+    admission.go.set()
     assert await following == "following"
 
 
 async def test_a_crash_is_the_callers_and_frees_the_slot() -> None:
-    held = Held()
+    admission = Held()
 
     def crash() -> str:
         raise KeyError("x")
 
     with pytest.raises(KeyError):
-        await held.ask("crash", work=crash)
-    held.go.set()
-    assert await held.ask("after") == "after"
-    assert not held.admission._admitted
+        await admission.submit("crash", work=crash)
+    admission.go.set()
+    assert await admission.submit("after") == "after"
+    assert not admission.admission._admitted
 
 
 async def test_all_who_ask_at_once_share_one_run() -> None:
@@ -177,9 +177,9 @@ async def test_all_who_ask_at_once_share_one_run() -> None:
         return len(runs)
 
     call = CoalescedCall(work, 0.3)
-    asked = [asyncio.create_task(call()) for _ in range(20)]
+    tasks = [asyncio.create_task(call()) for _ in range(20)]
     await asyncio.sleep(0.05)
     go.set()
-    assert await asyncio.gather(*asked) == [1] * 20
+    assert await asyncio.gather(*tasks) == [1] * 20
     await asyncio.sleep(0.4)
     assert await call() == 2

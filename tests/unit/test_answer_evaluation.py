@@ -10,12 +10,12 @@ from docstokg_local.evaluation.answers import (
     WrittenAnswer,
     by_level,
     f1,
-    held,
     is_right,
     judged,
     read_answers,
     rouge_l,
     summary,
+    word_share,
     words,
 )
 from docstokg_local.evaluation.calibration import roc_area
@@ -28,8 +28,8 @@ def test_content_words_leave_out_markers_and_small_words() -> None:
 def test_hand_counted_scores() -> None:
     assert f1("red cat sat", "red dog sat down") == pytest.approx(2 * 2 / 7)
     assert rouge_l("sat red", "red dog sat down") == pytest.approx(2 * 1 / 6)
-    assert held(["red sat", "down"], "red dog sat down") == 0.75
-    assert (f1("", "red"), rouge_l("red", ""), held([], "red")) == (0.0, 0.0, 0.0)
+    assert word_share(["red sat", "down"], "red dog sat down") == 0.75
+    assert (f1("", "red"), rouge_l("red", ""), word_share([], "red")) == (0.0, 0.0, 0.0)
 
 
 def test_short_answers_are_said_as_they_stand_long_ones_by_half() -> None:
@@ -39,8 +39,8 @@ def test_short_answers_are_said_as_they_stand_long_ones_by_half() -> None:
     assert not is_right("one two", "one two three four five six")
 
 
-def test_a_response_is_judged_by_what_it_cites() -> None:
-    written = WrittenAnswer(id="q", question="why?", answer="red cat", evidence=("red cat sits",))
+def test_a_response_is_judged_by_its_citations() -> None:
+    reference = WrittenAnswer(id="q", question="why?", answer="red cat", evidence=("red cat sits",))
     citations = [
         {"rank": 1, "cited": True, "snippet": "a red cat sits", "score": 0.8},
         {"rank": 2, "cited": True, "snippet": "dogs", "score": 0.4},
@@ -53,19 +53,19 @@ def test_a_response_is_judged_by_what_it_cites() -> None:
         "confidence": 0.6,
         "confidence_level": "medium",
     }
-    row = judged(written, body)
+    row = judged(reference, body)
     assert (row["f1"], row["words"], row["cited"], row["right"]) == (1.0, 2, [1, 2], True)
     assert (row["citation_precision"], row["citation_recall"]) == (0.5, 1.0)
     assert (row["verdicts"], row["mean_score"]) == ({"supported": 1}, 0.6)
     silent = body | {"answer": "", "grounding": None, "confidence": 0.0, "confidence_level": "low"}
-    nothing = judged(written, silent | {"citations": []})
+    nothing = judged(reference, silent | {"citations": []})
     assert (nothing["abstained"], nothing["f1"], nothing["right"]) == (True, 0.0, False)
     both = summary([row, nothing])
     assert (both["f1"], both["abstained"], both["citation_precision"]) == (0.5, 0.5, 0.5)
     assert by_level([row, nothing]) == {"medium": {"n": 1, "right": 1.0}}
 
 
-def test_answers_are_read_and_questions_with_an_answer_where_there_are_none(tmp_path: Path) -> None:
+def test_questions_with_answers_replace_a_missing_answers_file(tmp_path: Path) -> None:
     rows = [
         {"id": "1", "question": "who?", "gold": ["d"], "answer": "me", "evidence": {"d": [1]}},
         {"id": "2", "question": "when?", "gold": ["d"]},

@@ -50,16 +50,16 @@ PARENTS = {"docstokg", "docstokg.domain"}
 
 @cache
 def imports(path: Path) -> set[str]:
-    found = set()
+    modules = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            modules |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
-            found.add(node.module or "")
+            modules.add(node.module or "")
             if node.module in PARENTS:
-                found |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return found - PARENTS
+                modules |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return modules - PARENTS
 
 
 def part(path: Path) -> str:
@@ -68,17 +68,17 @@ def part(path: Path) -> str:
 
 def test_the_layer_obeys_the_dependency_rule() -> None:
     for path in sorted(LAYER.rglob("*.py")):
-        where = part(path)
-        if where == "__init__":
+        package = part(path)
+        if package == "__init__":
             assert imports(path) <= {"os"}  # for one variable that NumPy reads once
             continue
         for name in imports(path):
-            root, *rest = name.split(".")
+            root, *parts = name.split(".")
             if root == "docstokg":
-                is_allowed = rest[0] in ALLOWED[where] or name == EVERYWHERE
+                is_allowed = parts[0] in ALLOWED[package] or name == EVERYWHERE
                 assert is_allowed, f"{path} may not import {name}"
-            elif root in VENDORS and where != "adapters":
-                assert root in FREE.get(where, set()), f"{path} may not import {name}"
+            elif root in VENDORS and package != "adapters":
+                assert root in FREE.get(package, set()), f"{path} may not import {name}"
             else:
                 assert root not in ("docstokg_functions", "docstokg_local", "infra"), name
 
@@ -90,25 +90,25 @@ def test_one_module_imports_the_stemmer() -> None:
 
 def test_no_vendor_leans_on_another() -> None:
     for path in sorted((LAYER / "adapters").rglob("*.py")):
-        own = path.relative_to(LAYER / "adapters").parts[0].removesuffix(".py")
+        adapter = path.relative_to(LAYER / "adapters").parts[0].removesuffix(".py")
         for name in imports(path):
             if name.startswith("docstokg.adapters."):
-                assert name.split(".")[2] in {own} | SHARED, f"{path.name} imports {name}"
+                assert name.split(".")[2] in {adapter} | SHARED, f"{path.name} imports {name}"
 
 
 def test_functions_obey_the_dependency_rule() -> None:
     common = PURE | {"domain", "ports", "usecases", "observability", "settings", "__version__"}
     for path in sorted((ROOT / "functions").rglob("*.py")):
-        own = path.relative_to(ROOT / "functions").parts[0]
-        allowed = common | ({"loading"} if own == "ingest" else set())
+        function = path.relative_to(ROOT / "functions").parts[0]
+        allowed = common | ({"loading"} if function == "ingest" else set())
         allowed |= {"wiring", "entry"} if path.name == "handler.py" else set()
         for name in imports(path):
-            root, *rest = name.split(".")
+            root, *parts = name.split(".")
             assert root not in ("docstokg_local", "infra", "functions"), name
             if root == "docstokg":
-                assert rest[0] in allowed, f"{path} may not import {name}"
+                assert parts[0] in allowed, f"{path} may not import {name}"
             if root == "docstokg_functions":
-                assert rest[0] == own, f"{path} imports {name}"
+                assert parts[0] == function, f"{path} imports {name}"
 
 
 OUTER = {
@@ -147,7 +147,7 @@ PACKAGES = {
 
 
 def module_graph() -> dict[str, set[str]]:
-    """Give what each module imports, inside functions as well, but not for its types alone."""
+    """Return each module's imports, including those inside functions, excluding those for types."""
     paths = {
         ".".join((package, *path.relative_to(root).with_suffix("").parts)): path
         for package, root in PACKAGES.items()
@@ -172,7 +172,7 @@ def module_graph() -> dict[str, set[str]]:
                 parts = {f"{node.module}.{alias.name}" for alias in node.names}
                 names |= (parts & paths.keys()) or {node.module}
         graph[module] = {
-            own for name in names for own in (name, f"{name}.__init__") if own in paths
+            module for name in names for module in (name, f"{name}.__init__") if module in paths
         } - {module}
     return graph
 
@@ -180,12 +180,12 @@ def module_graph() -> dict[str, set[str]]:
 def test_no_module_imports_itself_by_a_detour() -> None:
     graph = module_graph()
     assert len(graph) > 300
-    left = set(graph)
-    while ends := left - set().union(*(graph[module] for module in left)) | {
-        module for module in left if not graph[module] & left
+    remaining = set(graph)
+    while ends := remaining - set().union(*(graph[module] for module in remaining)) | {
+        module for module in remaining if not graph[module] & remaining
     }:
-        left -= ends
-    circles = {module: sorted(graph[module] & left) for module in sorted(left)}
+        remaining -= ends
+    circles = {module: sorted(graph[module] & remaining) for module in sorted(remaining)}
     assert not circles, circles
 
 
@@ -274,6 +274,6 @@ def test_every_name_of_the_architecture_page_is_in_the_code() -> None:
     page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
     rooms = ["functions", "layers", "statemachine", "local", "infra", "tests", "benchmarks", "docs"]
     rooms.append("integrations")
-    there = [f"/{path.relative_to(ROOT)}/" for room in rooms for path in (ROOT / room).rglob("*")]
+    paths = [f"/{path.relative_to(ROOT)}/" for room in rooms for path in (ROOT / room).rglob("*")]
     for name in re.findall(r"`([\w./-]+(?:/|\.(?:py|json|md|js)))`", page):
-        assert any(f"/{name}".rstrip("/") + "/" in path for path in there), name
+        assert any(f"/{name}".rstrip("/") + "/" in path for path in paths), name

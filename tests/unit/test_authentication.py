@@ -18,11 +18,11 @@ from docstokg_local.server.prometheus import PrometheusSink
 def keys(tmp_path: Path) -> Callable[..., Path]:
     file = tmp_path / "keys.json"
 
-    def written(**holders: Any) -> Path:
+    def write_keys(**holders: Any) -> Path:
         file.write_text(json.dumps(holders), "utf-8")
         return file
 
-    return written
+    return write_keys
 
 
 def opened(file: Path, lines: list[str]) -> Authentication:
@@ -31,11 +31,11 @@ def opened(file: Path, lines: list[str]) -> Authentication:
 
 
 def test_a_key_taken_out_of_the_file_is_nobody_at_once(keys: Callable[..., Path]) -> None:
-    found = opened(keys(red={"sub": "r"}, blue={"sub": "b"}), [])
-    assert found.caller("red") is not None
+    authenticator = opened(keys(red={"sub": "r"}, blue={"sub": "b"}), [])
+    assert authenticator.caller("red") is not None
     keys(blue={"sub": "b", "groups": ["staff"]})
-    assert found.caller("red") is None
-    blue = found.caller("blue")
+    assert authenticator.caller("red") is None
+    blue = authenticator.caller("blue")
     assert blue is not None
     assert blue.groups == ("staff",)
 
@@ -43,16 +43,16 @@ def test_a_key_taken_out_of_the_file_is_nobody_at_once(keys: Callable[..., Path]
 def test_a_broken_file_lets_nobody_in_until_it_is_mended(keys: Callable[..., Path]) -> None:
     lines: list[str] = []
     file = keys(scarlet={"sub": "r"})
-    found = opened(file, lines)
+    authenticator = opened(file, lines)
     file.write_text("{", "utf-8")
-    assert found.caller("scarlet") is None
-    assert found.caller("scarlet") is None
+    assert authenticator.caller("scarlet") is None
+    assert authenticator.caller("scarlet") is None
     assert [json.loads(line)["event"] for line in lines] == ["keys_file_not_read"]
     assert "scarlet" not in lines[0]
     keys(scarlet={"sub": "r"})
-    assert found.caller("scarlet") is not None
+    assert authenticator.caller("scarlet") is not None
     file.unlink()
-    assert found.caller("scarlet") is None
+    assert authenticator.caller("scarlet") is None
 
 
 def test_a_server_does_not_start_without_its_keys(tmp_path: Path) -> None:

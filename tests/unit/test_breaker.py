@@ -16,16 +16,16 @@ from docstokg.observability import Telemetry
 
 
 def raising(exc: Exception) -> Callable[[], None]:
-    def ask() -> None:
+    def request() -> None:
         raise exc
 
-    return ask
+    return request
 
 
-def fail(made: Breaker, exc: Exception | None = None, timeout_s: float = 1.0) -> None:
+def fail(breaker: Breaker, exc: Exception | None = None, timeout_s: float = 1.0) -> None:
     exc = exc or Unavailable("refused")
     with pytest.raises(type(exc)):
-        made.call(raising(exc), Deadline.after(timeout_s))
+        breaker.call(raising(exc), Deadline.after(timeout_s))
 
 
 def eventually(truth: Callable[[], bool], seconds: float = 5.0) -> bool:
@@ -50,29 +50,29 @@ class Others:
 
 def test_a_request_is_the_trial_where_nothing_probes() -> None:
     now = [0.0]
-    made = Breaker("model", circuit=Circuit(failures=2, recovery_s=10.0), clock=lambda: now[0])
-    fail(made)
-    fail(made)
+    breaker = Breaker("model", circuit=Circuit(failures=2, recovery_s=10.0), clock=lambda: now[0])
+    fail(breaker)
+    fail(breaker)
     with pytest.raises(CircuitOpen):
-        made.call(lambda: 1, Deadline.after(1.0))
+        breaker.call(lambda: 1, Deadline.after(1.0))
     now[0] = 11.0
-    assert made.call(lambda: 1, Deadline.after(1.0)) == 1
-    assert made.call(lambda: 2, Deadline.after(1.0)) == 2
+    assert breaker.call(lambda: 1, Deadline.after(1.0)) == 1
+    assert breaker.call(lambda: 2, Deadline.after(1.0)) == 2
 
 
 def test_what_speaks_for_a_dependency_closes_its_circuit() -> None:
-    made = Breaker("graph", circuit=Circuit(failures=2))
+    breaker = Breaker("graph", circuit=Circuit(failures=2))
     for exc in (WrongAnswer("no"), Timeout("late")):
-        fail(made)
-        fail(made, exc, timeout_s=0.1)  # too short to say anything of the other side
-        assert made.call(lambda: 1, Deadline.after(1.0)) == 1
-    fail(made, Misconfigured("refused"))
-    fail(made, Timeout("late"), timeout_s=0.5)
+        fail(breaker)
+        fail(breaker, exc, timeout_s=0.1)  # too short to say anything of the other side
+        assert breaker.call(lambda: 1, Deadline.after(1.0)) == 1
+    fail(breaker, Misconfigured("refused"))
+    fail(breaker, Timeout("late"), timeout_s=0.5)
     with pytest.raises(CircuitOpen):
-        made.call(lambda: 1, Deadline.after(1.0))
+        breaker.call(lambda: 1, Deadline.after(1.0))
 
 
-def test_it_is_probed_until_it_is_back_and_no_request_is_the_trial(
+def test_a_probe_closes_the_circuit_without_a_request(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(breaker, "PROBE_EVERY_S", 0.01)
@@ -83,23 +83,23 @@ def test_it_is_probed_until_it_is_back_and_no_request_is_the_trial(
         if not back.is_set():
             raise Unavailable("still down")
 
-    made = Breaker(
+    guard = Breaker(
         "graph",
         circuit=Circuit(failures=2, recovery_s=0.0),
         probe=probe,
         telemetry=Telemetry(write=lines.append),
     )
-    fail(made)
-    fail(made, Unavailable("connection refused"))
+    fail(guard)
+    fail(guard, Unavailable("connection refused"))
     assert eventually(lambda: probes[0] >= 3)
     with pytest.raises(CircuitOpen):
-        made.call(lambda: 1, Deadline.after(1.0))
+        guard.call(lambda: 1, Deadline.after(1.0))
     assert "circuit_open" in lines[0] and "connection refused" in lines[0]
     back.set()
     assert eventually(lambda: len(lines) == 2)
     assert "circuit_closed" in lines[1]
-    assert made.call(lambda: 1, Deadline.after(1.0)) == 1
-    made.close()
+    assert guard.call(lambda: 1, Deadline.after(1.0)) == 1
+    guard.close()
 
 
 def test_a_wrong_password_is_not_tried_every_second(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,23 +110,23 @@ def test_a_wrong_password_is_not_tried_every_second(monkeypatch: pytest.MonkeyPa
         probes[0] += 1
         raise Misconfigured("refused the credentials")
 
-    made = Breaker("graph", circuit=Circuit(failures=1), probe=probe)
-    fail(made)
+    guard = Breaker("graph", circuit=Circuit(failures=1), probe=probe)
+    fail(guard)
     assert eventually(lambda: probes[0] == 1)
     time.sleep(0.1)
     assert probes[0] == 1
-    made.close()
+    guard.close()
 
 
-def test_what_one_process_learns_the_others_know() -> None:
+def test_an_open_circuit_is_shared_between_processes() -> None:
     others = Others()
-    here = Breaker("graph", circuit=Circuit(failures=1), shared=others)
-    there = Breaker("graph", shared=others)
-    fail(here)
+    local = Breaker("graph", circuit=Circuit(failures=1), shared=others)
+    remote = Breaker("graph", shared=others)
+    fail(local)
     assert others.known
     with pytest.raises(CircuitOpen, match="elsewhere"):
-        there.call(lambda: 1, Deadline.after(1.0))
-    assert there.call(lambda: 1, Deadline.after(1.0), alone=True) == 1
+        remote.call(lambda: 1, Deadline.after(1.0))
+    assert remote.call(lambda: 1, Deadline.after(1.0), alone=True) == 1
 
 
 def test_a_call_that_does_not_end_is_left_behind() -> None:
@@ -137,7 +137,7 @@ def test_a_call_that_does_not_end_is_left_behind() -> None:
     assert within(lambda: 3, Deadline.after(1.0), "it") == 3
 
 
-def test_what_a_call_raises_is_raised_even_when_it_is_a_timeout_of_its_own() -> None:
+def test_errors_of_a_call_pass_through() -> None:
     with pytest.raises(TimeoutError, match="between two bytes"):
         within(raising(TimeoutError("between two bytes")), Deadline.after(5.0), "it")
     with pytest.raises(KeyError):

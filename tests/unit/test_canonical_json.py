@@ -48,7 +48,9 @@ def test_numbers_are_those_of_a_javascript_engine() -> None:
     draw = random.Random(8785)
     bits = [struct.unpack("<d", draw.randbytes(8))[0] for _ in range(20_000)]
     near = [draw.uniform(-1, 1) * 10.0 ** draw.randint(-12, 25) for _ in range(20_000)]
-    numbers = [one for one in [*bits, *near] if one == one and abs(one) != float("inf")]
+    numbers = [
+        number for number in [*bits, *near] if number == number and abs(number) != float("inf")
+    ]
     program = (
         "let t = ''; process.stdin.on('data', d => t += d)"
         ".on('end', () => process.stdout.write(JSON.stringify(JSON.parse(t))))"
@@ -68,7 +70,7 @@ def test_a_value_has_one_form_and_it_is_the_same_value(value: object) -> None:
     assert canonical_json(json.loads(json.dumps(value))) == text
 
 
-def test_names_are_in_utf_16_order_and_text_is_escaped_as_little_as_possible() -> None:
+def test_names_sort_by_utf_16_with_minimal_escapes() -> None:
     value = {"\u20ac": 1, "\r": 2, "\ufb33": 3, "1": 4, "\U0001f600": 5, "\x80": 6, "\xf6": 7}
     order = ["\r", "1", "\x80", "\xf6", "\u20ac", "\U0001f600", "\ufb33"]
     assert list(json.loads(canonical_json(value))) == order

@@ -51,11 +51,11 @@ def comparison(embedder=WORDS, log=None) -> Comparison:
     return Comparison(call(log), embedder, Deadline.after(60.0))
 
 
-def check(answer: str, *, embedder=WORDS, log=None, **more):
+def check(answer: str, *, embedder=WORDS, log=None, **options):
     question = "What are seizures?"
     compare = comparison(embedder, log)
     return check_answer(
-        answer, BLOCKS, citations=CITATIONS, query=question, compare=compare, **more
+        answer, BLOCKS, citations=CITATIONS, query=question, compare=compare, **options
     )
 
 
@@ -81,8 +81,8 @@ def test_a_good_answer() -> None:
     assert (parts.retrieval, parts.sources) == (pytest.approx(retrieval), 0.6)
     formula = 0.4 * retrieval + 0.3 * 0.6 + 0.3 * parts.similarity
     assert result.confidence == pytest.approx(formula, abs=1e-4)
-    assert [one.decided_by for one in report.sentences] == ["rules", "rules"]
-    assert [(one.name, one.kind) for one in report.checked_by] == [("rules", "rules")]
+    assert [sentence.decided_by for sentence in report.sentences] == ["rules", "rules"]
+    assert [(checker.name, checker.kind) for checker in report.checked_by] == [("rules", "rules")]
 
 
 def test_spans_count_in_the_offset_base() -> None:
@@ -174,7 +174,7 @@ def test_abstention(answer: str) -> None:
     assert (result.confidence, result.grounding, result.warnings) == (0.0, None, ())
 
 
-def test_a_free_sentence_is_unverified_and_shows_what_no_source_contains() -> None:
+def test_a_free_sentence_is_unverified_with_its_unsupported_words() -> None:
     result = check("Seizures are sudden electrical events in the brain of Hippocrates [1].")
     (sentence,) = result.grounding.sentences
     assert (sentence.verdict, sentence.decided_by) == ("unverified", None)
@@ -198,7 +198,7 @@ def test_a_free_sentence_is_unverified_and_shows_what_no_source_contains() -> No
 )
 def test_a_cut_or_changed_quotation_is_not_proved(claim: str) -> None:
     result = check(f"{claim} [1].")
-    assert [one.verdict for one in result.grounding.sentences] == ["unverified"]
+    assert [sentence.verdict for sentence in result.grounding.sentences] == ["unverified"]
     assert result.grounding.grounded is None
 
 
@@ -232,13 +232,13 @@ def test_text_that_claims_nothing_is_not_checked(text: str) -> None:
 
 
 def test_a_long_answer_is_checked_to_a_limit_and_says_so() -> None:
-    many = "Seizures are sudden electrical events in the brain [1].\n\n" * 2500
-    result = check(many)
+    text = "Seizures are sudden electrical events in the brain [1].\n\n" * 2500
+    result = check(text)
     assert len(result.answer) > 130_000
-    *judged, rest = result.grounding.sentences
+    *judged, last = result.grounding.sentences
     assert len(judged) == MOST_STATEMENTS
-    assert (rest.verdict, rest.reasons) == ("not_checked", ("too_long",))
-    assert rest.end == len(result.answer.rstrip())
+    assert (last.verdict, last.reasons) == ("not_checked", ("too_long",))
+    assert last.end == len(result.answer.rstrip())
     assert len(result.grounding.model_dump_json()) < 32_768
     assert result.grounding.grounded is None
 
@@ -332,4 +332,4 @@ def test_any_model_output_whatever(answer: str, repair: str) -> None:
         assert 0 <= verdict.start < verdict.end <= len(result.answer)
         assert verdict.citations or verdict.verdict in ("uncited", "not_checked")
     if repair == "drop":
-        assert not {"unsupported", "uncited"} & {one.verdict for one in report.sentences}
+        assert not {"unsupported", "uncited"} & {sentence.verdict for sentence in report.sentences}

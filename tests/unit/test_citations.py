@@ -76,12 +76,12 @@ TEXTS = st.one_of(st.text(max_size=200), st.lists(PIECES, max_size=40).map("".jo
     ],
 )
 def test_forms(text: str, ranks: list[tuple[int, ...]]) -> None:
-    found = [marker for marker in find_markers(text) if marker.kind == "citation"]
-    assert [marker.ranks for marker in found] == ranks
+    citations = [marker for marker in find_markers(text) if marker.kind == "citation"]
+    assert [marker.ranks for marker in citations] == ranks
 
 
 @pytest.mark.parametrize(
-    ("text", "kept", "ranks"),
+    ("text", "cleaned", "ranks"),
     [
         ("A [1]. B [9].", "A [1]. B.", (9,)),
         ("A [1, 9] b.", "A [1] b.", (9,)),
@@ -98,9 +98,9 @@ def test_forms(text: str, ranks: list[tuple[int, ...]]) -> None:
         ("`x[9]` stays [2].", "`x[9]` stays [2].", ()),
     ],
 )
-def test_orphans_go_and_are_listed(text: str, kept: str, ranks: tuple[int, ...]) -> None:
+def test_orphans_go_and_are_listed(text: str, cleaned: str, ranks: tuple[int, ...]) -> None:
     checked = check_markers(text, {1, 2, 3})
-    assert (checked.text, checked.invalid) == (kept, tuple(f"[{rank}]" for rank in ranks))
+    assert (checked.text, checked.invalid) == (cleaned, tuple(f"[{rank}]" for rank in ranks))
 
 
 @pytest.mark.parametrize("text", ["[source 1]", "【1†a】", "[1,]", "[3-1]", "[1-99999]", "[#1]"])
@@ -110,7 +110,7 @@ def test_malformed_markers_go_and_are_listed(text: str) -> None:
     assert checked.invalid == (text,)
 
 
-def test_what_is_left_cannot_join_into_a_forged_marker() -> None:
+def test_remaining_text_cannot_form_a_marker() -> None:
     assert check_markers("[[9]1]", {2}).text == ""
     deep = "[" * 50 + "9" + "]9" * 49 + "]"
     checked = check_markers(deep, {1})

@@ -28,8 +28,8 @@ def test_claims_are_read_with_any_of_the_three_labels(tmp_path: Path) -> None:
     ]
     (tmp_path / "claims.jsonl").write_text("\n".join(map(json.dumps, rows)))
     claims = read_claims(tmp_path)
-    assert [one.supported for one in claims] == [True, False, True, True]
-    assert [one.set for one in claims] == ["S", *[tmp_path.name] * 3]
+    assert [claim.supported for claim in claims] == [True, False, True, True]
+    assert [claim.set for claim in claims] == ["S", *[tmp_path.name] * 3]
     assert claims[0].evidence == ("x", "y")
     assert len(read_claims(tmp_path, 2)) == 2
     (tmp_path / "claims_more.jsonl").write_text('{"id": "5", "claim": "e", "evidence": []}\n')
@@ -75,9 +75,11 @@ def test_a_verifier_is_measured_on_labelled_claims(tmp_path: Path) -> None:
 
 def runner(folder: Path, name: str) -> tuple[dict[str, Any], Path]:
     file = folder / "report.json"
-    made = CliRunner().invoke(app, ["eval", str(folder), "--verifier", name, "--json", str(file)])
-    assert made.exit_code == 0, made.output
-    assert "AUC" in made.output and "balanced accuracy" in made.output
+    outcome = CliRunner().invoke(
+        app, ["eval", str(folder), "--verifier", name, "--json", str(file)]
+    )
+    assert outcome.exit_code == 0, outcome.output
+    assert "AUC" in outcome.output and "balanced accuracy" in outcome.output
     return json.loads(file.read_text("utf-8")), file
 
 
@@ -98,8 +100,8 @@ def test_a_verifier_that_is_none_is_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(Misconfigured, match="must be support, onnx:FOLDER"):
         verifier_named("best", Settings())
-    made = CliRunner().invoke(app, ["eval", str(tmp_path), "--verifier", "x", "--ablate", "mmr"])
-    assert made.exit_code == 2
+    outcome = CliRunner().invoke(app, ["eval", str(tmp_path), "--verifier", "x", "--ablate", "mmr"])
+    assert outcome.exit_code == 2
     dead = CliRunner().invoke(
         app, ["eval", str(tmp_path), "--verifier", "http://127.0.0.1:9/predict"]
     )

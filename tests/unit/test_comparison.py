@@ -62,7 +62,7 @@ def test_no_cosines_without_an_embedder_or_after_a_failure() -> None:
     assert (line["event"], line["kind"]) == ("compare_failed", "Timeout")
 
 
-def test_a_slow_embedder_is_given_up_within_one_call_of_the_limit() -> None:
+def test_a_slow_embedder_is_abandoned_at_the_limit() -> None:
     embedder = LetterEmbedder(delay_s=0.1)
     compare = comparison(embedder, time_s=0.15)
     begun = time.monotonic()

@@ -22,20 +22,22 @@ TURNS = st.lists(
 
 @given(turns=TURNS, context=st.integers(256, 32000))
 def test_the_last_turns_are_few_and_small(turns: list[Turn], context: int) -> None:
-    kept = last_turns(turns, context)
-    assert len(kept) <= MOST_TURNS
-    size = sum(len(turn.content.encode()) for turn in kept)
+    recent = last_turns(turns, context)
+    assert len(recent) <= MOST_TURNS
+    size = sum(len(turn.content.encode()) for turn in recent)
     assert size <= MOST_BYTES
     assert tokens("x" * size) <= context // 4
-    said = [turn for turn in turns if turn.content.strip()]
-    assert [turn.role for turn in kept] == [turn.role for turn in said[len(said) - len(kept) :]]
+    nonempty = [turn for turn in turns if turn.content.strip()]
+    assert [turn.role for turn in recent] == [
+        turn.role for turn in nonempty[len(nonempty) - len(recent) :]
+    ]
 
 
 def test_long_turns_are_cut_and_the_newest_are_kept() -> None:
     turns = [Turn(role="user", content=f"{number} " + "\u00e4" * 3000) for number in range(9)]
-    kept = last_turns(turns, 8000)
-    assert [turn.content[0] for turn in kept] == ["6", "7", "8"]
-    assert all(len(turn.content.encode()) <= MOST_BYTES // 3 for turn in kept)
+    recent = last_turns(turns, 8000)
+    assert [turn.content[0] for turn in recent] == ["6", "7", "8"]
+    assert all(len(turn.content.encode()) <= MOST_BYTES // 3 for turn in recent)
 
 
 @given(turns=TURNS)

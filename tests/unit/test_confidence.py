@@ -28,10 +28,10 @@ def test_the_formula_by_hand() -> None:
 
 @given(st.lists(SHARE, min_size=1, max_size=4), SHARE)
 def test_a_further_source_that_agrees_never_lowers_it(scores: list[float], near: float) -> None:
-    one = confidence_parts(scores, {"a"}, near)
-    two = confidence_parts(scores, {"a", "b"}, near)
+    single = confidence_parts(scores, {"a"}, near)
+    double = confidence_parts(scores, {"a", "b"}, near)
     for probability in (None, 0.3):
-        assert confidence(one, probability) <= confidence(two, probability)
+        assert confidence(single, probability) <= confidence(double, probability)
 
 
 @pytest.mark.parametrize(

@@ -45,8 +45,8 @@ ONTOLOGY = Ontology(
     ],
 )  # fmt: skip
 def test_issues(text: str, expected: list[tuple[str, str]]) -> None:
-    found = [(issue.code, text[issue.start : issue.end]) for issue in check(text, ONTOLOGY)]
-    assert found == expected
+    issues = [(issue.code, text[issue.start : issue.end]) for issue in check(text, ONTOLOGY)]
+    assert issues == expected
 
 
 PIECES = st.sampled_from(

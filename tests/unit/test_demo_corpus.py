@@ -1,4 +1,4 @@
-"""The demo says only what its source files say, and its evidence spans are exact."""
+"""The demo states only facts of its source files, and its evidence spans are exact."""
 
 import json
 from pathlib import Path
@@ -69,7 +69,7 @@ def rows(folder: Path, name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / name).read_text().splitlines()]
 
 
-def test_what_is_denied_excluded_or_no_phenotype_is_left_out(data: Path):
+def test_denied_and_excluded_annotations_are_omitted(data: Path):
     ontology = read_ontology(data)
     assert ontology.having[CENTRE] == {"OMIM:1", "OMIM:2"}
     assert "HP:0002373" not in ontology.having
@@ -83,16 +83,16 @@ def test_every_edge_of_a_disease_is_stated_where_its_evidence_points(
     folder = write_corpus(tmp_path / "out", full, data)
     passages = {row["id"]: row for row in rows(folder, "passages.jsonl")}
     names = {row["id"]: row["name"] for row in rows(folder, "entities.jsonl")}
-    shown = [row for row in rows(folder, "relations.jsonl") if row["type"] == "has_phenotype"]
-    assert len(shown) == 4
-    for edge in shown:
+    edges = [row for row in rows(folder, "relations.jsonl") if row["type"] == "has_phenotype"]
+    assert len(edges) == 4
+    for edge in edges:
         place = edge["evidence"]
         passage = passages[place["chunk_id"]]
-        said = passage["text"][place["start"] : place["end"]]
-        assert said.startswith(f"{names[edge['target']]} ({edge['target']})")
+        sentence = passage["text"][place["start"] : place["end"]]
+        assert sentence.startswith(f"{names[edge['target']]} ({edge['target']})")
         assert passage["doc_id"] == edge["source"]
-        assert edge["pmid"][0] in said
-    frequencies = {(row["source"], row["target"]): row.get("frequency") for row in shown}
+        assert edge["pmid"][0] in sentence
+    frequencies = {(row["source"], row["target"]): row.get("frequency") for row in edges}
     assert frequencies["OMIM:1", "HP:0001250"] == "9/10"
     assert frequencies["OMIM:1", "HP:0001263"] == "80-99% of patients"
     assert frequencies["OMIM:2", "HP:0001263"] is None

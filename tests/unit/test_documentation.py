@@ -23,8 +23,14 @@ SOURCES = "\n".join(
 TESTS = set(re.findall(r"def (test_\w+)", SOURCES)) | {Path(name).stem for name in FILES}
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
 VARIABLES = {variable(name) for name in NAMES} | set(re.findall(r"\bDOCSTOKG_[A-Z_]+\b", SOURCES))
-COMMANDS = {one.name or one.callback.__name__ for one in app.registered_commands if one.callback}
-COMMANDS |= {one.name for one in app.registered_groups if isinstance(one.name, str)} | {"eval"}
+COMMANDS = {
+    command.name or command.callback.__name__
+    for command in app.registered_commands
+    if command.callback
+}
+COMMANDS |= {group.name for group in app.registered_groups if isinstance(group.name, str)} | {
+    "eval"
+}
 
 
 def unknown(page: str) -> Iterator[str]:
@@ -39,10 +45,10 @@ def unknown(page: str) -> Iterator[str]:
         if name not in TARGETS:
             yield f"make target {name}"
     for name in re.findall(r"`(test_\w+?)(?:\.\.\.|\.py)?`", text):
-        if not any(one.startswith(name) for one in TESTS):
+        if not any(test_name.startswith(name) for test_name in TESTS):
             yield f"test {name}"
     for name in re.findall(r"`([a-z_.-]+/[a-z0-9_./-]+\.(?:py|md|js|json))`", text):
-        if not any(f"/{one}".endswith(f"/{name}") for one in FILES) and f"> {name}" not in text:
+        if not any(f"/{file}".endswith(f"/{name}") for file in FILES) and f"> {name}" not in text:
             yield f"file {name}"
     for name in re.findall(r"python -m ((?:benchmarks|tests|training|infra)[\w.]+)", text):
         path = name.replace(".", "/")
@@ -62,7 +68,7 @@ def test_each_name_on_a_page_exists(page: str) -> None:
 def test_no_page_installs_the_name_that_is_not_registered(page: str) -> None:
     """An index would install anybody's package of this name; a file or a URL is ours."""
     text = (ROOT / page).read_text("utf-8")
-    found = re.findall(
+    matches = re.findall(
         r"(?:pip|uvx|uv tool|pipx)\b[^`\n]*?[\s'\"](docstokg\b(?!\[[^]]*\] @|/)[^`\n]*)", text
     )
-    assert found == []
+    assert matches == []

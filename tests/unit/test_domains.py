@@ -60,9 +60,9 @@ def test_several_act_together(installed) -> None:
     both = Together([Other(), domain_of(["parts"])])
     assert both.expand_seeds(None, ("a",), None, Deadline.after(1.0)) == ("a", "other:1", "part:2")
     assert both.metadata_filter(GraphSlice()) == {"plant": ("Bonn",), "year": (2026,)}
-    found = both.check_consistency("x", None, None, Deadline.after(1.0))
-    assert [issue.code for issue in found.issues] == ["old_part", "late"]
-    assert found.ok is False
+    report = both.check_consistency("x", None, None, Deadline.after(1.0))
+    assert [issue.code for issue in report.issues] == ["old_part", "late"]
+    assert report.ok is False
 
 
 def test_the_example_of_the_page_adds_successors() -> None:

@@ -1,4 +1,4 @@
-"""Who may read which namespace, and what of it: said once, for every route."""
+"""Read rights per namespace and group, for every route."""
 
 import pytest
 from pydantic import ValidationError

@@ -1,4 +1,4 @@
-"""What a finished run deletes of what was sent, and what it must leave alone."""
+"""Uploads that a finished run deletes, and objects that it must keep."""
 
 import json
 import os

@@ -9,12 +9,12 @@ from docstokg_local.evaluation.retrieval import metrics, read_questions, runs_of
 
 
 def test_a_hand_counted_ranking():
-    found = metrics(["x", "a", "y", "b", "z", "w", "c"], {"a", "b", "c", "d"})
+    measures = metrics(["x", "a", "y", "b", "z", "w", "c"], {"a", "b", "c", "d"})
     gain = 1 / math.log2(3) + 1 / math.log2(5) + 1 / math.log2(8)
     ideal = 1 + 1 / math.log2(3) + 1 / math.log2(4) + 1 / math.log2(5)
-    assert found["ndcg@10"] == pytest.approx(gain / ideal)
-    assert (found["recall@5"], found["recall@10"]) == (0.5, 0.75)
-    assert (found["all@5"], found["all@10"], found["mrr"]) == (0.0, 0.0, 0.5)
+    assert measures["ndcg@10"] == pytest.approx(gain / ideal)
+    assert (measures["recall@5"], measures["recall@10"]) == (0.5, 0.75)
+    assert (measures["all@5"], measures["all@10"], measures["mrr"]) == (0.0, 0.0, 0.5)
 
 
 def test_runs_change_settings_and_never_break_the_first():
@@ -59,6 +59,6 @@ def test_a_report_holds_no_secret_and_no_address():
     from docstokg.settings import Settings
 
     settings = Settings(index_password="hidden", index_url="https://user@host", fusion="rrf")
-    shown = shown_settings(settings)
-    assert shown["fusion"] == "rrf"
-    assert "hidden" not in str(shown) and "host" not in str(shown)
+    published = shown_settings(settings)
+    assert published["fusion"] == "rrf"
+    assert "hidden" not in str(published) and "host" not in str(published)

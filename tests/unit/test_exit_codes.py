@@ -22,18 +22,18 @@ print("said")
 """
 
 
-def ended(end: str, *, left: bool) -> subprocess.CompletedProcess[str]:
-    code = LEFT_BEHIND.format(end=end, left=left, others=1)
+def run_to_end(end: str, *, has_leftover: bool) -> subprocess.CompletedProcess[str]:
+    code = LEFT_BEHIND.format(end=end, left=has_leftover, others=1)
     return subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
     )
 
 
-@pytest.mark.parametrize("left", [False, True])
-def test_the_code_is_ours_and_everything_is_said(left: bool) -> None:
-    done = ended("leave(3)", left=left)
+@pytest.mark.parametrize("has_leftover", [False, True])
+def test_the_code_is_ours_and_everything_is_said(has_leftover: bool) -> None:
+    done = run_to_end("leave(3)", has_leftover=has_leftover)
     assert (done.returncode, done.stdout) == (3, "said\nlast words\n"), done.stderr
 
 
 def test_otherwise_a_call_that_was_given_up_would_abort_the_process() -> None:
-    assert ended("raise SystemExit(3)", left=True).returncode == -6
+    assert run_to_end("raise SystemExit(3)", has_leftover=True).returncode == -6

@@ -116,7 +116,7 @@ def names(expansion: Expansion) -> list[str]:
     return [letters[item.uuid] for item in expansion.ranking]
 
 
-def test_what_the_question_names_is_added_with_evidence(clinic: EmbeddedGraph) -> None:
+def test_named_entities_are_added_with_evidence(clinic: EmbeddedGraph) -> None:
     expansion = run(clinic, "What causes seizures?", retrieved("d", "x"))
     by_name = dict(zip(names(expansion), expansion.ranking, strict=True))
     assert set(by_name) == {"a", "d", "x"}
@@ -136,7 +136,7 @@ def test_what_the_question_names_is_added_with_evidence(clinic: EmbeddedGraph) -
     assert expansion.degraded == ()
 
 
-def test_a_name_the_question_uses_instead_of_the_preferred_one_is_told(
+def test_a_synonym_in_the_question_is_reported(
     clinic: EmbeddedGraph,
 ) -> None:
     expansion = run(clinic, "How is an epileptic fit treated?", retrieved("d", "x"))
@@ -181,7 +181,7 @@ def test_an_edge_says_who_states_it(clinic: EmbeddedGraph) -> None:
     assert (edge.evidence.uuid, edge.evidence.start, edge.evidence.end) == (number("b"), 3, 9)
 
 
-def test_the_walk_gives_the_order_and_without_a_hold_it_leaves_it(clinic: EmbeddedGraph) -> None:
+def test_the_walk_orders_chunks_only_with_a_start(clinic: EmbeddedGraph) -> None:
     pool = retrieved("x", "y", "a", "d", selected=4)
     assert names(run(clinic, "seizures", pool))[0] == "a"
     blank = EmbeddedGraph()
@@ -198,10 +198,8 @@ def test_a_name_that_heads_nothing_leaves_retrieval_s_order() -> None:
 
 
 @pytest.mark.parametrize(("about", "first"), [("ab", "a"), ("b", "b")])
-def test_chunks_about_what_is_named_keep_the_order_they_were_searched_in(
-    about: str, first: str
-) -> None:
-    """Two documents on one disease: what the second mentions besides is no reason to prefer it."""
+def test_chunks_about_named_entities_keep_search_order(about: str, first: str) -> None:
+    """Further mentions of the second of two documents on one disease do not raise it."""
     graph = EmbeddedGraph()
     graph.put_chunks([chunk(name, f"d{name}") for name in "abcd"])
     graph.put_entities([entity("X:1", "zorbium"), entity("X:2", "quinine"), entity("X:3", "frogs")])
@@ -318,7 +316,7 @@ def crowded() -> EmbeddedGraph:
     return graph
 
 
-def test_limit_bounds_what_is_added_even_to_nothing(clinic: EmbeddedGraph) -> None:
+def test_the_limit_bounds_additions_down_to_zero(clinic: EmbeddedGraph) -> None:
     assert len(run(clinic, "seizures bridge", retrieved("d"), limit=1).ranking) == 2
     none = run(clinic, "seizures", retrieved("a"), limit=0)
     assert names(none) == ["a"]
@@ -358,7 +356,7 @@ def test_facts_and_given_seeds_are_starts(clinic: EmbeddedGraph) -> None:
     assert any("no:1" in warning for warning in by_seed.warnings)
 
 
-def test_a_passage_that_is_a_seed_is_added_though_nothing_leads_on_from_it() -> None:
+def test_a_seed_passage_without_relations_is_added() -> None:
     graph = EmbeddedGraph()
     fill(graph)
     graph.put_chunks([chunk("z", "d9")])
@@ -385,7 +383,7 @@ def test_a_seed_s_share_is_its_part_of_the_restart(clinic: EmbeddedGraph) -> Non
     assert shares == pytest.approx({"HP:0001250": 2 / 9, "MONDO:1": 1 / 9}, abs=1e-5)
 
 
-def test_where_the_question_names_nothing_a_path_is_told_and_no_evidence(
+def test_unnamed_entities_have_a_path_without_evidence(
     clinic: EmbeddedGraph,
 ) -> None:
     expansion = run(clinic, "nothing known", retrieved("d", "x"), max_hops=2)

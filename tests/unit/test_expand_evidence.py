@@ -1,4 +1,4 @@
-"""Evidence is what a path from the question leads to; seeds may be names and odd ids."""
+"""Evidence is the end of a path from the question; seeds may be names and unusual ids."""
 
 import pytest
 
@@ -54,7 +54,7 @@ def test_an_edge_between_two_names_of_a_chunk_spans_both(clinic: EmbeddedGraph) 
     assert (edge.evidence.uuid, edge.evidence.start, edge.evidence.end) == (number("b"), 0, 26)
 
 
-def test_a_name_and_a_chunk_id_that_looks_like_an_entity_s_are_seeds() -> None:
+def test_names_and_entity_like_chunk_ids_are_seeds() -> None:
     graph = EmbeddedGraph()
     fill(graph)
     graph.put_chunks([chunk("HP:0001250/with", "d9")])

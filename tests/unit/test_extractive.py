@@ -33,8 +33,8 @@ def block(text: str, *cosines: float, rank: int = 1, name: str = "notes.md") -> 
     )
 
 
-def said(query: str, *blocks: Block, least: float = 0.0) -> str:
-    return extractive.answer(query, blocks, 300, least).text
+def answer_text(query: str, *blocks: Block, min_probability: float = 0.0) -> str:
+    return extractive.answer(query, blocks, 300, min_probability).text
 
 
 @pytest.mark.parametrize(
@@ -55,33 +55,36 @@ def said(query: str, *blocks: Block, least: float = 0.0) -> str:
     ],
 )  # fmt: skip
 def test_the_sentence_that_answers_is_quoted(text: str, query: str, expected: str) -> None:
-    assert said(query, block(text)) == expected
+    assert answer_text(query, block(text)) == expected
 
 
 def test_meaning_chooses_where_words_do_not() -> None:
     text = "The harbour was rebuilt in spring. Its lamps are lit by the keeper every night."
-    assert said("What of it?", block(text, 0.1, 0.8)).startswith("The harbour was rebuilt")
-    assert said("What of it?", block(text, 0.8, 0.1)) == "The harbour was rebuilt in spring [1]."
+    assert answer_text("What of it?", block(text, 0.1, 0.8)).startswith("The harbour was rebuilt")
+    assert (
+        answer_text("What of it?", block(text, 0.8, 0.1))
+        == "The harbour was rebuilt in spring [1]."
+    )
 
 
 def test_a_sentence_that_leans_on_the_one_before_comes_with_it() -> None:
-    answer = said("How does it begin in infants?", block(LEANING, 0.2, 0.9))
+    answer = answer_text("How does it begin in infants?", block(LEANING, 0.2, 0.9))
     assert answer == (
         "Dravet syndrome is a severe epilepsy [1]. It begins with febrile seizures in infants [1]."
     )
 
 
-def test_a_heading_brings_its_words_to_what_stands_below_it() -> None:
+def test_a_heading_adds_its_words_to_its_text() -> None:
     text = (
         "## Cleaning\n\nUse caustic at 85 degrees.\n\n## Running dry\n\nUse it for ninety seconds."
     )
     dry, wet = block(text), block(text)
-    assert said("How long may it run dry?", dry, wet) == "Use it for ninety seconds [1]."
+    assert answer_text("How long may it run dry?", dry, wet) == "Use it for ninety seconds [1]."
 
 
 def test_code_stays_code_under_a_line_that_cites() -> None:
     text = "Undo a commit:\n\n```sh\ntool reset --soft HEAD^\n```\n"
-    answer = said("How do I undo a commit?", block(text))
+    answer = answer_text("How do I undo a commit?", block(text))
     assert answer == "Undo a commit [1]:\n\n```\ntool reset --soft HEAD^\n```\n"
     assert check_answer(answer, [block(text)]).cited == (1,)
 
@@ -93,12 +96,12 @@ def test_another_name_counts_as_the_questions_own_and_no_more() -> None:
         update={"other_names": names}
     )
     (of_other,), (of_own,) = (
-        candidates(query, [one]) for one in (renamed, block("Treating AML is hard."))
+        candidates(query, [passage]) for passage in (renamed, block("Treating AML is hard."))
     )
     assert of_other.features == of_own.features
 
 
-def test_what_is_not_likely_enough_is_not_said() -> None:
+def test_improbable_sentences_are_not_quoted() -> None:
     query = "What reduces the frequency of seizures?"
     sure = extractive.answer(query, [block(SEIZURE)], 300, 0.0)
     assert 0 < sure.probability < 1
@@ -116,7 +119,7 @@ def test_name_in_no_passage_lowers_the_probability() -> None:
 
 def test_nothing_to_quote_is_silence() -> None:
     assert extractive.answer("What is it?", [], 300, 0.0) == extractive.Answer(ABSTENTION, 0.0)
-    assert said("Is it so?", block("Is it so?")) == ABSTENTION
+    assert answer_text("Is it so?", block("Is it so?")) == ABSTENTION
 
 
 def test_the_token_budget_is_kept() -> None:
@@ -125,14 +128,17 @@ def test_the_token_budget_is_kept() -> None:
 
 def test_a_kind_that_is_asked_for_and_missing_counts() -> None:
     text = "The bridge carries many trains a day. The bridge carries 40 trains a day."
-    missed = [one.features.kind_missed for one in candidates("How many trains?", [block(text)])]
+    missed = [
+        candidate.features.kind_missed
+        for candidate in candidates("How many trains?", [block(text)])
+    ]
     assert missed == [1.0, 0.0]
 
 
 def test_a_question_is_no_lead_of_an_answer() -> None:
     text = "What is the phone for? It is for on-call duty only, day and night."
-    said = extractive.answer("Who has the phone for on-call duty?", [block(text)], 300, 0.0).text
-    assert "What is" not in said
+    answer = extractive.answer("Who has the phone for on-call duty?", [block(text)], 300, 0.0).text
+    assert "What is" not in answer
 
 
 AGREEING = (
@@ -148,11 +154,14 @@ def test_passages_that_state_the_same_are_cited_and_raise_the_probability() -> N
         for rank, text in enumerate(AGREEING, 1)
     ]
     query = "When was the Harrow bridge opened?"
-    alone, *more = (extractive.answer(query, blocks[:count], 300, 0.0) for count in (1, 2, 3))
+    alone, *agreeing = (extractive.answer(query, blocks[:count], 300, 0.0) for count in (1, 2, 3))
     assert alone.text == "The Harrow bridge was opened in 1931 [1]."
     # Another wording agrees, but does not prove the quoted sentence.
-    assert more[1].text == "The Harrow bridge was opened in 1931 [1]."
-    assert more[1].probability >= alone.probability and more[0].probability >= alone.probability
+    assert agreeing[1].text == "The Harrow bridge was opened in 1931 [1]."
+    assert (
+        agreeing[1].probability >= alone.probability
+        and agreeing[0].probability >= alone.probability
+    )
     same = [
         block(f"{AGREEING[0]} Boats pass below it in season {rank}.", 0.6, 0.2, rank=rank)
         for rank in (1, 2, 3)
@@ -164,28 +173,28 @@ def test_passages_that_state_the_same_are_cited_and_raise_the_probability() -> N
 @pytest.mark.parametrize(
     "other", ["The Harrow bridge was opened in 1932.", "The Harrow bridge was not opened in 1931."]
 )
-def test_a_passage_with_another_value_or_a_denial_does_not_state_the_same(other: str) -> None:
+def test_other_values_and_denials_are_different_statements(other: str) -> None:
     blocks = [block(AGREEING[0], 0.6), block(other, 0.5, rank=2)]
-    assert said("When was the Harrow bridge opened?", *blocks) == (
+    assert answer_text("When was the Harrow bridge opened?", *blocks) == (
         "The Harrow bridge was opened in 1931 [1]."
     )
 
 
-def test_two_sentences_linked_by_a_name_answer_a_question_over_two_hops() -> None:
+def test_two_linked_sentences_answer_a_two_hop_question() -> None:
     blocks = [
         block("The memoir Ridge Walk was written by Ada Corvin.", 0.6, name="Ridge Walk"),
         block("Ada Corvin was born in Ludvika, Sweden.", 0.5, rank=2, name="Ada Corvin"),
         block("Boats pass below the bridge in summer.", 0.1, rank=3, name="Boats"),
     ]
     query = "In which country was the author of the memoir Ridge Walk born?"
-    assert said(query, *blocks) == (
+    assert answer_text(query, *blocks) == (
         "The memoir Ridge Walk was written by Ada Corvin [1]. "
         "Ada Corvin was born in Ludvika, Sweden [2]."
     )
     # In one document, or without the link, one sentence is quoted.
-    same = [one.model_copy(update={"document_name": "notes.md"}) for one in blocks]
+    same = [passage.model_copy(update={"document_name": "notes.md"}) for passage in blocks]
     unlinked = [blocks[0], block("He was born in Ludvika, Sweden.", 0.5, rank=2, name="Other")]
-    assert said(query, *same).count("[") == said(query, *unlinked).count("[") == 1
+    assert answer_text(query, *same).count("[") == answer_text(query, *unlinked).count("[") == 1
 
 
 def test_sentences_that_differ_in_a_value_only_are_no_pair() -> None:
@@ -195,9 +204,9 @@ def test_sentences_that_differ_in_a_value_only_are_no_pair() -> None:
     )
     blocks = [block(text, 0.6, rank=rank, name=f"{rank}.md") for rank, text in enumerate(texts, 1)]
     query = "How many employees did the company have at the end of the year 2021?"
-    found = candidates(query, blocks)
-    assert len(found) == 2
-    assert pairs(query, found, [1.0, 1.0]) == []
+    pool = candidates(query, blocks)
+    assert len(pool) == 2
+    assert pairs(query, pool, [1.0, 1.0]) == []
     # Both are a pair where they state different things.
     other = block("Elm Works closed at the end of the year.", 0.6, rank=2, name="2.md")
     assert pairs(query, candidates(query, [blocks[0], other]), [1.0, 1.0])
@@ -215,11 +224,13 @@ def test_sentences_that_differ_in_a_value_only_are_no_pair() -> None:
 )
 def test_every_quoted_sentence_is_proved_to_be_a_quotation(text: str) -> None:
     passage = f"# Notes\n\nBefore it all was quiet here. {text}\n\nKey | Value\nElm B | 12 kg\n"
-    own = block(passage)
-    answer = said("What is said of the mill, the miller, the cranes and the kiln?", own)
-    found = [one for one in statements(answer) if one.factual]
-    assert found
-    assert all(find_quotation(one.text, passage, own.sentences) for one in found), answer
+    source = block(passage)
+    answer = answer_text("What is said of the mill, the miller, the cranes and the kiln?", source)
+    factual = [statement for statement in statements(answer) if statement.factual]
+    assert factual
+    assert all(
+        find_quotation(statement.text, passage, source.sentences) for statement in factual
+    ), answer
 
 
 def test_a_sentence_that_contains_the_whole_question_is_quoted_alone() -> None:
@@ -230,13 +241,13 @@ def test_a_sentence_that_contains_the_whole_question_is_quoted_alone() -> None:
             (2, "Shakes", "Signs of Chorea are Tremor and Rigor."),
         )
     )
-    found = extractive.answer("What are the signs of Ataxia?", [first, second], 300, 0.0)
-    assert found.text == "Signs of Ataxia are Tremor and Falls [1]."
+    answer = extractive.answer("What are the signs of Ataxia?", [first, second], 300, 0.0)
+    assert answer.text == "Signs of Ataxia are Tremor and Falls [1]."
 
 
 def test_quoted_mail_answers_only_last() -> None:
     old = block("We take the crane of 8 tonnes.").model_copy(update={"quoted": True})
     new = block("We take the crane of 12 tonnes.", rank=2)
     query = "Which crane do we take?"
-    assert said(query, old, new) == "We take the crane of 12 tonnes [2]."
-    assert said(query, old) == "We take the crane of 8 tonnes [1]."
+    assert answer_text(query, old, new) == "We take the crane of 12 tonnes [2]."
+    assert answer_text(query, old) == "We take the crane of 8 tonnes [1]."

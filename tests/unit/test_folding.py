@@ -17,7 +17,7 @@ TEXT = st.one_of(st.text(), ODD)
 
 
 @given(TEXT)
-def test_fold_is_what_the_specification_says(text: str) -> None:
+def test_fold_equals_the_unicode_specification(text: str) -> None:
     plain = unicodedata.normalize("NFKC", text).casefold()
     expected = re.sub(r"[\W_]+", " ", plain).strip() or text.strip()
     assert fold(text) == expected
@@ -32,15 +32,15 @@ def test_singular_is_idempotent_and_only_shortens(word: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("plural", "one"),
+    ("plural", "expected"),
     [
         ("seizures", "seizure"), ("biopsies", "biopsy"), ("boxes", "box"), ("masses", "mass"),
         ("virus", "virus"), ("diabetes", "diabetes"), ("aids", "aids"), ("sepsis", "sepsis"),
         ("rs7412s", "rs7412s"),
     ],
 )  # fmt: skip
-def test_singular_examples(plural: str, one: str) -> None:
-    assert singular(plural) == one
+def test_singular_examples(plural: str, expected: str) -> None:
+    assert singular(plural) == expected
 
 
 def test_possessives_meet_but_protein_s_stays() -> None:

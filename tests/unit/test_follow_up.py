@@ -19,7 +19,7 @@ ASKED = [
         "Is there a cure for it?", "Who described that?", "Tell me more.",
     ],
 )  # fmt: skip
-def test_a_follow_up_names_what_it_is_about(question: str) -> None:
+def test_a_follow_up_contains_its_subject(question: str) -> None:
     assert whole_question(question, ASKED) == f"{question} (Angelman syndrome Harry)"
 
 
@@ -57,7 +57,7 @@ def test_without_a_question_before_there_is_nothing_to_add() -> None:
 
 def test_names_stay_when_there_are_more_words_than_fit() -> None:
     words = " ".join(f"word{n}" for n in range(20))
-    made = whole_question("why?", [("user", f"{words} of Angelman")])
-    assert made.startswith("why? (word0 ")
-    assert made.endswith(" Angelman)")
-    assert len(made.split()) == 1 + MOST_ADDED
+    question = whole_question("why?", [("user", f"{words} of Angelman")])
+    assert question.startswith("why? (word0 ")
+    assert question.endswith(" Angelman)")
+    assert len(question.split()) == 1 + MOST_ADDED

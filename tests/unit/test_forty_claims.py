@@ -19,10 +19,10 @@ TEXTS: list[dict[str, Any]] = json.loads(
     Path(__file__).with_name("forty_claims.json").read_text("utf-8")
 )
 BLOCKS = [
-    Block(rank=rank, uuid=one["id"], text=one["passage"], document_name=one["id"], relevance=5)
-    for rank, one in enumerate(TEXTS, 1)
+    Block(rank=rank, uuid=case["id"], text=case["passage"], document_name=case["id"], relevance=5)
+    for rank, case in enumerate(TEXTS, 1)
 ]
-CLAIMS = [(rank, claim) for rank, one in enumerate(TEXTS, 1) for claim in one["claims"]]
+CLAIMS = [(rank, claim) for rank, case in enumerate(TEXTS, 1) for claim in case["claims"]]
 """Rank of the passage, and the claim {kind, text, true}."""
 LABELS = {True: "ENTAILMENT", False: "CONTRADICTION"}
 
@@ -33,15 +33,15 @@ def cited(text: str, rank: int) -> str:
 
 def verified(script: Mapping[str, str]) -> dict[str, Grounding]:
     """Return the grounding of each claim, with a `/predict` server that returns these labels."""
-    found = {}
+    groundings = {}
     with serving(VerifierServer(script=dict(script))) as server:
         for rank, claim in CLAIMS:
             verifier = HttpVerifier(f"{server.url}/predict", "entailment", 0.5)
             bound = asking(call(), verifier)
             checked = check_answer(cited(claim["text"], rank), BLOCKS, verifier=bound)
             assert checked.grounding is not None
-            found[claim["text"]] = checked.grounding
-    return found
+            groundings[claim["text"]] = checked.grounding
+    return groundings
 
 
 @pytest.mark.parametrize("case", CLAIMS, ids=lambda case: case[1]["text"][:40])
@@ -50,7 +50,7 @@ def test_without_a_verifier_no_free_claim_is_grounded(case: tuple[int, dict[str,
     report = check_answer(cited(claim["text"], rank), BLOCKS).grounding
     assert report is not None
     assert report.grounded is None
-    assert [one.verdict for one in report.sentences] == ["unverified"]
+    assert [sentence.verdict for sentence in report.sentences] == ["unverified"]
 
 
 @pytest.mark.parametrize("is_right", [True, False])

@@ -1,4 +1,4 @@
-"""What a process made while it started is left out of every later look for garbage."""
+"""Objects created at start-up are excluded from later garbage collections."""
 
 import gc
 from collections.abc import Iterator
@@ -16,9 +16,9 @@ def as_before() -> Iterator[None]:
     gc.set_threshold(*thresholds)
 
 
-def test_what_is_there_is_not_looked_through_again() -> None:
-    kept = [[number] for number in range(1000)]
+def test_frozen_objects_are_not_scanned() -> None:
+    lists = [[number] for number in range(1000)]
     freeze_garbage()
-    assert gc.get_freeze_count() > len(kept)
+    assert gc.get_freeze_count() > len(lists)
     assert gc.get_threshold()[0] == GARBAGE_AFTER
-    assert not any(item is kept for item in gc.get_objects())
+    assert not any(item is lists for item in gc.get_objects())

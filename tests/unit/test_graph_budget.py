@@ -1,4 +1,4 @@
-"""What a question costs in the embedded graph, in counts: no time is quiet enough for a test."""
+"""Costs of a question in the embedded graph as counts, since times vary too much."""
 
 import sqlite3
 from collections.abc import Iterator

@@ -17,7 +17,7 @@ NAMES = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(NAMES, min_size=1, max_size=12, unique=True), st.integers(0, 4000))
-def test_what_is_shown_fits_and_hangs_together(names: list[str], limit: int) -> None:
+def test_the_view_fits_and_is_connected(names: list[str], limit: int) -> None:
     nodes = [
         GraphNode(id=name, label="Entity", title=name, score=place)
         for place, name in enumerate(names)
@@ -38,7 +38,7 @@ def test_what_is_shown_fits_and_hangs_together(names: list[str], limit: int) -> 
         assert (list(view_nodes), list(view_edges)) == (nodes, edges)
 
 
-def test_a_relation_that_is_longer_in_lower_case_is_kept_in_the_cursor() -> None:
+def test_the_cursor_keeps_relations_longer_in_lowercase() -> None:
     """A fuzzed request: 128 ligatures are a legal name, and 384 letters when they are folded."""
     relation = ("\ufb03" * 128).casefold()
     request = WalkRequest(

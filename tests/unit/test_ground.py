@@ -1,4 +1,4 @@
-"""Grounding cites what could be read, and says what it did without."""
+"""Grounding cites the readable passages and names the missing parts."""
 
 import base64
 import json
@@ -44,26 +44,26 @@ def index(*names: str, **texts: str) -> EmbeddedIndex:
     )
 
 
-def record(name: str, text: str, **more: Any) -> ChunkRecord:
-    given = {"doc_id": name, "text_sha256": name.rjust(64, "0"), "run_id": "run", **more}
-    return ChunkRecord(uuid=name, chunk_id=name, namespace="default", text=text, **given)
+def record(name: str, text: str, **fields: Any) -> ChunkRecord:
+    defaults = {"doc_id": name, "text_sha256": name.rjust(64, "0"), "run_id": "run", **fields}
+    return ChunkRecord(uuid=name, chunk_id=name, namespace="default", text=text, **defaults)
 
 
 def filled(records: Iterable[ChunkRecord]) -> EmbeddedIndex:
-    made = EmbeddedIndex()
-    made.open_load("run", None, None, None)
-    made.put([(one, "print") for one in records])
-    made.close_load()
-    return made
+    store = EmbeddedIndex()
+    store.open_load("run", None, None, None)
+    store.put([(chunk, "print") for chunk in records])
+    store.close_load()
+    return store
 
 
-def step(log: list[str] | None = None, fusion: str = "minmax", **more: Any) -> Run:
+def step(log: list[str] | None = None, fusion: str = "minmax", **fields: Any) -> Run:
     retrieval = RetrievalPlan.model_validate({"channels": {}, "fusion": fusion, "time_s": 1.0})
-    made = plan(**{"query": "What is alpha?", "retrieval": retrieval, **more})
-    return Run(plan=made, scope=Scope(namespace="default"), telemetry=logging(log))
+    step_plan = plan(**{"query": "What is alpha?", "retrieval": retrieval, **fields})
+    return Run(plan=step_plan, scope=Scope(namespace="default"), telemetry=logging(log))
 
 
-def found(*names: str) -> Retrieval:
+def retrieval_of(*names: str) -> Retrieval:
     pool = tuple(Candidate(uuid=name, score=1.0) for name in names)
     return Retrieval(selected=names, pool=pool)
 
@@ -81,7 +81,7 @@ def test_a_lost_reranker_leaves_the_order_and_one_line() -> None:
     log: list[str] = []
     run = step(log)
     names = ("beta", "alpha")
-    grounded = ground(run, found(*names), None, index=index(*names), reranker=Refusing())
+    grounded = ground(run, retrieval_of(*names), None, index=index(*names), reranker=Refusing())
     assert [citation.uuid for citation in grounded.citations] == ["beta", "alpha"]
     assert grounded.degraded == ("reranker_unavailable",)
     (line,) = [json.loads(text) for text in log]
@@ -104,12 +104,14 @@ class Liking(Refusing):
 
 def test_the_next_reranker_brings_up_what_search_had_behind_top_k() -> None:
     names = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta")
-    retrieval = found(*names).model_copy(update={"selected": names[:2]})
+    retrieval = retrieval_of(*names).model_copy(update={"selected": names[:2]})
     run, liking = step(), Liking()
-    made = ground(run, retrieval, None, index=index(*names), reranker=Refusing(), fallback=liking)
-    assert (liking.given, made.report.providers.reranker) == (6, "local")
-    assert [citation.uuid for citation in made.citations] == ["delta", "alpha"]
-    assert made.degraded == ("reranker_unavailable",)
+    grounded = ground(
+        run, retrieval, None, index=index(*names), reranker=Refusing(), fallback=liking
+    )
+    assert (liking.given, grounded.report.providers.reranker) == (6, "local")
+    assert [citation.uuid for citation in grounded.citations] == ["delta", "alpha"]
+    assert grounded.degraded == ("reranker_unavailable",)
     down = ground(step(), retrieval, None, index=index(*names), reranker=Refusing())
     assert [citation.uuid for citation in down.citations] == ["alpha", "beta"]
 
@@ -144,11 +146,11 @@ def test_a_short_deadline_is_told_from_an_index_that_is_away(
     run = step()
     run.deadline = Deadline.after(deadline_ms / 1000 - time.time())
     with pytest.raises(error):
-        ground(run, found("alpha"), None, index=Broken(), reranker=None)
+        ground(run, retrieval_of("alpha"), None, index=Broken(), reranker=None)
 
 
 def test_healthy_channels_that_find_nothing_are_a_warning() -> None:
-    grounded = ground(step(), found(), None, index=index(), reranker=None)
+    grounded = ground(step(), retrieval_of(), None, index=index(), reranker=None)
     assert grounded.citations == ()
     assert "Nothing was found" in grounded.warnings[0]
     assert math.isfinite(grounded.report.grounding_ms)
@@ -163,16 +165,16 @@ def glossary(last: str) -> EmbeddedIndex:
 class Counting(EmbeddedIndex):
     """Counts who asks for the vectors of sentences."""
 
-    asked = 0
+    calls = 0
 
     def sentence_vectors(self, *args: Any) -> Any:
         """Count, and read."""
-        self.asked += 1
+        self.calls += 1
         return super().sentence_vectors(*args)
 
 
 @pytest.mark.parametrize(
-    ("model", "fallback", "asked"),
+    ("model", "fallback", "calls"),
     [
         (None, None, 0),
         ("gpt-4o-mini", None, 0),
@@ -181,7 +183,7 @@ class Counting(EmbeddedIndex):
     ],
 )
 def test_sentences_are_compared_for_the_built_in_model_only(
-    model: str | None, fallback: str | None, asked: int
+    model: str | None, fallback: str | None, calls: int
 ) -> None:
     writing = model and SynthesisPlan(
         model=model, fallback=fallback, temperature=0.0, max_tokens=100
@@ -189,9 +191,9 @@ def test_sentences_are_compared_for_the_built_in_model_only(
     counting, both = Counting(), index("alpha", "beta")
     counting.__dict__.update(both.__dict__)
     vector = base64.b64encode(struct.pack("<2f", 1.0, 0.0)).decode()
-    retrieval = found("alpha", "beta").model_copy(update={"query_vector": vector})
+    retrieval = retrieval_of("alpha", "beta").model_copy(update={"query_vector": vector})
     ground(step(synthesis=writing or None), retrieval, None, index=counting, reranker=None)
-    assert counting.asked == asked
+    assert counting.calls == calls
 
 
 @pytest.mark.parametrize(
@@ -206,40 +208,44 @@ def test_the_built_in_model_reads_more_passages_than_another_is_given(
     lamps = {"doc_id": "lamps", "document_name": "lamps.md"}
     records = []
     for n, text in enumerate(texts):
-        said = packed([vectors[text == last]])
+        packed_vector = packed([vectors[text == last]])
         spans = ((0, len(text)),)
-        records.append(record(f"l{n}", text, sentences=spans, sentence_vectors=said, **lamps))
+        records.append(
+            record(f"l{n}", text, sentences=spans, sentence_vectors=packed_vector, **lamps)
+        )
     writing = SynthesisPlan(model=model, fallback=None, temperature=0.0, max_tokens=100)
     run = step(query="How are the lamps lit?", synthesis=writing)
     vector = base64.b64encode(vectors[1]).decode()
-    pool = found(*(one.uuid for one in records)).model_copy(update={"query_vector": vector})
-    given = ground(run, pool, None, index=filled(records), reranker=None)
-    assert [block.rank for block in given.blocks] == ranks
+    pool = retrieval_of(*(chunk.uuid for chunk in records)).model_copy(
+        update={"query_vector": vector}
+    )
+    grounded = ground(run, pool, None, index=filled(records), reranker=None)
+    assert [block.rank for block in grounded.blocks] == ranks
 
 
 @pytest.mark.parametrize("max_blocks", [1, 3, 5])
-def test_a_model_is_given_the_best_citations_and_no_neighbour_of_theirs(
+def test_a_model_gets_the_best_citations_without_neighbours(
     max_blocks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All chunks are of one document: what stands beside a passage enters by its own rank only."""
+    """All chunks are of one document: a neighbour of a passage enters only by its own rank."""
     monkeypatch.setattr("docstokg_functions.ground.ground.MOST_BLOCKS", max_blocks)
     run = step()
     names = [f"c{n}" for n in (0, 2, 4, 6, 1)]
-    given = ground(run, found(*names), None, index=glossary("The end."), reranker=None)
-    by_rank = {citation.rank: citation.uuid for citation in given.citations}
-    assert [block.rank for block in given.blocks] == list(range(1, max_blocks + 1))
-    for block in given.blocks:
+    grounded = ground(run, retrieval_of(*names), None, index=glossary("The end."), reranker=None)
+    by_rank = {citation.rank: citation.uuid for citation in grounded.citations}
+    assert [block.rank for block in grounded.blocks] == list(range(1, max_blocks + 1))
+    for block in grounded.blocks:
         number = by_rank[block.rank].removeprefix("c")
-        own = "The end." if number == "6" else f"Passage {number} says that a pool is nice."
-        assert (block.uuid, block.text) == (by_rank[block.rank], own)
+        expected = "The end." if number == "6" else f"Passage {number} says that a pool is nice."
+        assert (block.uuid, block.text) == (by_rank[block.rank], expected)
 
 
-def test_what_is_given_fits_with_its_source_lines() -> None:
+def test_blocks_fit_with_their_source_lines() -> None:
     limits = plan().budget_limits.model_copy(update={"max_tokens_context": 60})
     run = step(budget_limits=limits)
-    given = ground(run, found("c0", "c1", "c2"), None, index=glossary("x"), reranker=None)
-    assert 0 < len(given.blocks) < 3
-    assert len(prompt.passages_within(given.blocks, 60)) == len(given.blocks)
+    grounded = ground(run, retrieval_of("c0", "c1", "c2"), None, index=glossary("x"), reranker=None)
+    assert 0 < len(grounded.blocks) < 3
+    assert len(prompt.passages_within(grounded.blocks, 60)) == len(grounded.blocks)
 
 
 def chunk_of(*sentences: str, title: str = "") -> StoredChunk:
@@ -261,7 +267,7 @@ def chunk_of(*sentences: str, title: str = "") -> StoredChunk:
     )
 
 
-def test_a_passage_that_names_many_is_credited_less_than_one_about_the_name() -> None:
+def test_passages_with_many_names_get_less_credit() -> None:
     question = "How is Kappler disease treated?"
     expansion = Expansion(
         ranking=(), renamings=(Renaming(start=7, end=22, name="Zorbium syndrome"),)
@@ -283,12 +289,13 @@ def test_a_passage_that_names_many_is_credited_less_than_one_about_the_name() ->
     assert credited(0.2, question, nothing_renamed, chunk_of("Zorbium."), expansion) == 0.2
 
 
-def test_a_plural_is_no_other_name_and_another_name_is_told_beside_its_own_entity() -> None:
+def test_other_names_exclude_plurals_and_follow_their_entity() -> None:
     query = "Do seizures occur in Kappler disease?"
     spans = [("seizures", "Seizure"), ("Kappler disease", "Zorbium syndrome")]
-    places = [(query.index(asked), asked, name) for asked, name in spans]
+    places = [(query.index(spelling), spelling, name) for spelling, name in spans]
     renamings = tuple(
-        Renaming(start=start, end=start + len(asked), name=name) for start, asked, name in places
+        Renaming(start=start, end=start + len(spelling), name=name)
+        for start, spelling, name in places
     )
     ranked = Ranked(uuid="u", source="hybrid", renamed=(0, 1))
     expansion = Expansion(ranking=(ranked,), renamings=renamings)
@@ -309,13 +316,13 @@ def test_a_plural_is_no_other_name_and_another_name_is_told_beside_its_own_entit
         entity_type=None,
         match_type="direct_mention",
     )
-    said = match_line(evidence, names)
-    assert said == "Zorbium syndrome - direct mention, called Kappler disease in the question"
+    line = match_line(evidence, names)
+    assert line == "Zorbium syndrome - direct mention, called Kappler disease in the question"
     other = evidence.model_copy(update={"matched_entity": "Seizure"})
     assert match_line(other, names) == "Seizure - direct mention"
 
 
-def test_a_sentence_with_the_preferred_name_is_as_near_as_its_words_then_are() -> None:
+def test_preferred_names_raise_a_sentences_similarity() -> None:
     chunk = chunk_of(
         "Zorbium syndrome is treated with quinine.", "It is rare.", "Quinine treats malaria."
     )

@@ -1,4 +1,4 @@
-"""What a chunk or an entity is called must never change: stored data is found by it."""
+"""Ids of chunks and entities must never change, because stores are keyed by them."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def test_the_keys_are_those_that_stores_hold() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "prefix", "curie", "own"),
+    ("text", "prefix", "curie", "is_own"),
     [
         ("HP:0001250", "hp", True, False), ("ent:0123456789abcdef", "", False, True),
         ("ent:short", "", False, True), ("Seizure", "", False, False),
@@ -28,11 +28,11 @@ def test_the_keys_are_those_that_stores_hold() -> None:
         ("a b:c", "a b", False, False), (":x", "", False, False), ("x:", "x", False, False),
     ],
 )  # fmt: skip
-def test_ids_tell_what_they_are(text: str, prefix: str, curie: bool, own: bool) -> None:
+def test_kinds_of_ids_are_recognised(text: str, prefix: str, curie: bool, is_own: bool) -> None:
     assert identity.prefix_of(text) == prefix
     assert identity.is_curie(text) is curie
-    assert identity.is_own_id(text) is own
-    assert identity.is_id(text) is (curie or (own and len(text) == 20))
+    assert identity.is_own_id(text) is is_own
+    assert identity.is_id(text) is (curie or (is_own and len(text) == 20))
 
 
 def test_keys_tell_namespaces_and_kinds_apart() -> None:

@@ -30,10 +30,10 @@ def test_words_keep_their_order_and_the_longest_survive() -> None:
     assert content_words("What is the role of HP:0001250 in Epilepsy, epilepsy?") == (
         "role", "hp", "0001250", "epilepsy",
     )  # fmt: skip
-    many = [f"w{i}" for i in range(100)] + ["longest"]
-    kept = content_words(" ".join(many))
-    assert len(kept) == MAX_WORDS
-    assert kept[-1] == "longest"
+    tokens = [f"w{i}" for i in range(100)] + ["longest"]
+    selected = content_words(" ".join(tokens))
+    assert len(selected) == MAX_WORDS
+    assert selected[-1] == "longest"
     assert content_words("what is the") == ()
 
 

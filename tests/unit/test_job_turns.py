@@ -28,8 +28,8 @@ def order(job_id: str, namespace: str) -> JobOrder:
     )
 
 
-def running(one: JobOrder) -> Job:
-    return Job(job_id=one.job_id, namespace=one.namespace, kind=one.kind, state="running")
+def running(order: JobOrder) -> Job:
+    return Job(job_id=order.job_id, namespace=order.namespace, kind=order.kind, state="running")
 
 
 @pytest.fixture
@@ -64,13 +64,13 @@ def test_a_turn_that_ends_is_no_failed_attempt(queue: SqliteJobs) -> None:
 
 @pytest.mark.parametrize("begun", [False, True])
 def test_a_cancelled_job_is_not_taken_and_not_brought_back(queue: SqliteJobs, begun: bool) -> None:
-    own = order("a1", "a")
-    queue.add(own)
+    job_order = order("a1", "a")
+    queue.add(job_order)
     if begun:
         queue.take()
     queue.cancel("a1")
-    queue.go_on(running(own), own)
-    queue.finish(running(own).model_copy(update={"state": "done", "loaded": 1}))
+    queue.go_on(running(job_order), job_order)
+    queue.finish(running(job_order).model_copy(update={"state": "done", "loaded": 1}))
     queue.cancel("a1")
     job = queue.get("a1")
     assert job is not None
@@ -91,17 +91,17 @@ def test_a_job_that_waits_for_another_load_delays_no_other_namespace(tmp_path: P
     loading.acquire(Deadline.after(0))
     worker = start(settings, queue.path)
     try:
-        assert ended(queue, "b1").loaded == 1
+        assert finished_job(queue, "b1").loaded == 1
         assert queue.unfinished() == {"a": 1}
         loading.release()
-        assert ended(queue, "a1").loaded == 1
+        assert finished_job(queue, "a1").loaded == 1
     finally:
         loading.release()
         worker.terminate()
         worker.wait(30)
 
 
-def ended(queue: SqliteJobs, job_id: str) -> Job:
+def finished_job(queue: SqliteJobs, job_id: str) -> Job:
     until = time.monotonic() + 90
     while (job := queue.get(job_id)) is None or job.state not in ("done", "failed"):
         assert time.monotonic() < until, job
@@ -125,9 +125,9 @@ def test_what_converts_ends_with_whoever_asked() -> None:
     asking.stdin.flush()
     children = Path(f"/proc/{asking.pid}/task/{asking.pid}/children")
     until = time.monotonic() + 60
-    while not (found := children.read_text().split()) and time.monotonic() < until:
+    while not (pids := children.read_text().split()) and time.monotonic() < until:
         time.sleep(0.05)
-    (fork,) = map(int, found)
+    (fork,) = map(int, pids)
     asking.stdin.close()
     asking.wait(30)
     asking.stdout.close()

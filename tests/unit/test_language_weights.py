@@ -15,7 +15,7 @@ RECOGNISER = Recogniser()
 
 
 @pytest.mark.parametrize(
-    ("question", "held", "words", "sparse"),
+    ("question", "shares", "words", "sparse"),
     [
         ("Warum soll man zur Reinigung kein Chlor verwenden?", {"en": 1.0}, LEAST, LEAST),
         ("Why should chlorine not be used for cleaning?", {"de": 0.95, "en": 0.05}, LEAST, LEAST),
@@ -24,15 +24,15 @@ RECOGNISER = Recogniser()
         ("Warum soll man zur Reinigung kein Chlor verwenden?", {"de": 0.5, "en": 0.5}, 0.5, LEAST),
     ],
 )
-def test_words_weigh_as_much_as_passages_are_in_the_language_of_the_question(
-    question: str, held: dict[str, float], words: float, sparse: float
+def test_word_weights_are_the_share_of_question_languages(
+    question: str, shares: dict[str, float], words: float, sparse: float
 ) -> None:
-    weights = word_weights(RECOGNISER.probabilities(question), held, LEAST)
+    weights = word_weights(RECOGNISER.probabilities(question), shares, LEAST)
     assert weights == pytest.approx({"bm25": words, "splade": sparse}, abs=0.02)
 
 
 @pytest.mark.parametrize(
-    ("question", "held", "weight"),
+    ("question", "shares", "weight"),
     [
         ("Why should chlorine not be used for cleaning?", {"en": 0.6, "ar": 0.4}, 1.0),
         ("لماذا لا يستخدم الكلور في التنظيف؟", {"en": 0.6, "ar": 0.4}, TIE),
@@ -42,9 +42,9 @@ def test_words_weigh_as_much_as_passages_are_in_the_language_of_the_question(
     ],
 )
 def test_an_english_encoder_counts_for_english_only(
-    question: str, held: dict[str, float], weight: float
+    question: str, shares: dict[str, float], weight: float
 ) -> None:
-    weights = english_weights(RECOGNISER.probabilities(question), held)
+    weights = english_weights(RECOGNISER.probabilities(question), shares)
     assert weights == pytest.approx({"dense": weight, "splade": weight}, abs=0.02)
 
 

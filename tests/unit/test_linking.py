@@ -27,7 +27,7 @@ def linker() -> Linker:
     )
 
 
-def found(text: str, **options: bool) -> list[tuple[str, tuple[str, ...], bool]]:
+def mentions_in(text: str, **options: bool) -> list[tuple[str, tuple[str, ...], bool]]:
     return [
         (text[match.start : match.end], match.entity_ids, match.nested)
         for match in linker().find(text, **options)
@@ -35,34 +35,34 @@ def found(text: str, **options: bool) -> list[tuple[str, tuple[str, ...], bool]]
 
 
 def test_longest_wins_and_nested_names_are_reported() -> None:
-    assert found("Acute Lymphoblastic\n leukemia (ALL), all of it") == [
+    assert mentions_in("Acute Lymphoblastic\n leukemia (ALL), all of it") == [
         ("Acute Lymphoblastic\n leukemia", ("MONDO:2",), False),
         ("leukemia", ("MONDO:3",), True),
         ("ALL", ("MONDO:2",), False),
     ]
-    assert found("New York City") == [
+    assert mentions_in("New York City") == [
         ("New York", ("ent:d",), True),
         ("York City", ("ent:e",), False),
     ]
 
 
 def test_plural_possessive_curie_and_unusual_letters() -> None:
-    assert found("a seizure, hp:0001250, Crohn disease's and Crohn’s diseases") == [
+    assert mentions_in("a seizure, hp:0001250, Crohn disease's and Crohn’s diseases") == [
         ("seizure", ("HP:0001250",), False),
         ("hp:0001250", ("HP:0001250",), False),
         ("Crohn disease", ("MONDO:1",), False),
         ("Crohn’s diseases", ("MONDO:1",), False),
     ]
     text = "½ of an A\u030angstro\u0308m"
-    assert found(text) == [("A\u030angstro\u0308m", ("ent:c",), False)]
+    assert mentions_in(text) == [("A\u030angstro\u0308m", ("ent:c",), False)]
 
 
 def test_short_names_need_capitals_unless_asked() -> None:
-    assert found("the ms and the MS of who")[0] == ("MS", ("ent:b", "MONDO:4"), False)
-    assert len(found("ms")) == 0
-    assert found("ms", lower_case=True) == [("ms", ("ent:b", "MONDO:4"), False)]
-    assert found("those of the who") == []
-    assert found("those of The Who") == [("The Who", ("ent:a",), False)]
+    assert mentions_in("the ms and the MS of who")[0] == ("MS", ("ent:b", "MONDO:4"), False)
+    assert len(mentions_in("ms")) == 0
+    assert mentions_in("ms", lower_case=True) == [("ms", ("ent:b", "MONDO:4"), False)]
+    assert mentions_in("those of the who") == []
+    assert mentions_in("those of The Who") == [("The Who", ("ent:a",), False)]
 
 
 def test_a_short_acronym_is_no_everyday_plural() -> None:
@@ -110,7 +110,7 @@ def test_every_match_is_an_alias_at_its_place(names: list[str], text: str) -> No
     st.lists(st.sampled_from(["ab", "Abs", "ab's cd", "cds", "ab cd", "HP:01"]), max_size=5),
     st.text(alphabet="abcds 'HP:01", max_size=40),
 )
-def test_the_alias_index_finds_what_the_automaton_finds(names: list[str], text: str) -> None:
+def test_alias_index_and_automaton_find_the_same(names: list[str], text: str) -> None:
     entries = [(key, f"ent:{i}", p) for i, n in enumerate(names) for key, p in alias_keys("", n)]
     by_automaton = {i for m in Linker(entries).find(text, lower_case=True) for i in m.entity_ids}
     keys = set(question_keys(text))

@@ -48,8 +48,8 @@ class VirtualCloud:
         self._schedules[name] = (self.now + after_s, event)
 
     def scheduled(self, name: str) -> Mapping[str, Any] | None:
-        found = self._schedules.get(name)
-        return None if found is None else found[1]
+        schedule = self._schedules.get(name)
+        return None if schedule is None else schedule[1]
 
     def stop(self, name: str) -> None:
         raise NotImplementedError
@@ -84,8 +84,8 @@ class VirtualCloud:
                 self.loads.load(event, "function")
             for name in self.failed.keys() - reported:
                 reported.add(name)
-                ended = {"executionArn": "arn", "name": name}
-                self.loads.changed([{"body": json.dumps({"detail": ended})}], "function")
+                detail = {"executionArn": "arn", "name": name}
+                self.loads.changed([{"body": json.dumps({"detail": detail})}], "function")
 
 
 @pytest.fixture

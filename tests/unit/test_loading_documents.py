@@ -62,7 +62,7 @@ def pieces(chunk: RawChunk) -> int:
 
 
 def check_stretches(text: str, chunks: list[RawChunk]) -> None:
-    """Every chunk is a stretch, in order, of what the encoder can read."""
+    """Every chunk is a stretch of at most the encoder's length, in order."""
     last = -1
     for chunk in chunks:
         start = chunk.char_start
@@ -108,7 +108,7 @@ def test_what_front_matter_tells_of_the_document_is_a_stretch(tmp_path, front, s
     assert {chunk.title for chunk in chunks} == {"Removal"}
 
 
-def test_a_long_heading_above_a_short_one_takes_its_room_in_the_first_chunk():
+def test_a_long_heading_takes_room_in_its_chunk():
     above = "on and on it goes " * 3 + "again and again it goes on and on " * 4
     text = f"# T\n\n## {above}\n\n### {'below ' * 20}\n\n" + "It goes on and on. " * 120
     check_stretches(text, cut(text))
@@ -144,7 +144,7 @@ def test_equal_headings_get_anchors_of_their_own():
     assert slugify("What's `new` in 2.0?") == "whats-new-in-20"
 
 
-def test_headings_above_are_given_and_the_one_in_the_text_is_not():
+def test_only_headings_above_the_text_are_added():
     body = "It says so and so, again and again. " * 40
     chunks = cut(f"# npm\n\n## Options\n\n### Depth\n\n{body}\n")
     assert [chunk.headings for chunk in chunks[:2]] == [("Options",), ("Options", "Depth")]
@@ -232,7 +232,7 @@ def test_an_option_keeps_its_description_and_long_ones_keep_its_name():
     assert chunks[-1].section == "SEE ALSO"
 
 
-def test_a_text_file_has_no_headings_and_its_relative_path_as_id(tmp_path):
+def test_a_text_file_has_its_path_as_id(tmp_path):
     text, chunks = chunks_of(tmp_path / "a.txt", "# Not one. Sätze 😀 here.".encode(), "x/a.txt")
     assert [(chunk.doc_id, chunk.section, chunk.title) for chunk in chunks] == [
         ("x/a.txt", None, "")

@@ -1,4 +1,4 @@
-"""Formats: what is read of them, what they cannot do, and what is said of files not read."""
+"""Formats: converted texts, limits, and messages for rejected files."""
 
 import cmath
 import gzip
@@ -148,7 +148,7 @@ Foo(2)</pre><dl><dt>bar()<dd><p>Do bar.</p><dt>baz()<dd></dl><ul><li>one<li>two<
     ]
 
 
-def test_html_code_is_found_in_whatever_holds_it_and_its_margin_has_an_end(child, tmp_path):
+def test_html_code_is_found_in_any_container(child, tmp_path):
     page = (
         b"<dl><dt>a<dd>A.<dd>B.<pre>b\n  c</pre></dl><ul><li>d<x-y><pre>e</pre><pre>f</pre></x-y>"
     )
@@ -196,7 +196,7 @@ def test_docx_headings_lists_and_tables(child, tmp_path):
     assert {c.title for c in chunks} == {"Handbook"}
 
 
-def test_a_pdf_table_is_read_by_rows_with_their_places_and_its_page_is_drawn(child, tmp_path):
+def test_pdf_table_rows_have_places_and_a_drawing(child, tmp_path):
     cells = [("Part", "Weight"), ("Seal", "4 kg"), ("Bolt", "7 kg")]
     lines = "".join(f"60 {y} m 260 {y} l S " for y in (640, 660, 680, 700))
     lines += "".join(f"{x} 640 m {x} 700 l S " for x in (60, 160, 260))
@@ -224,7 +224,7 @@ def test_a_pdf_table_is_read_by_rows_with_their_places_and_its_page_is_drawn(chi
 
 
 @pytest.mark.slow
-def test_a_scanned_page_is_read_with_its_places_and_how_sure_it_is(child, tmp_path):
+def test_scanned_pages_have_places_and_confidence(child, tmp_path):
     lines = ["The pump is oiled every fourth week.", "", "Its valve is closed by hand."]
     picture = scanned(lines, "Helvetica", random.Random(2)), "XObject", "595 0 0 842 0 0 cm /X Do"
     font = b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"
@@ -323,7 +323,7 @@ def word_file(document: bytes, without: str = "-") -> bytes:
 WORDS = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 
 
-def test_a_docx_without_styles_and_with_a_cell_over_a_million_columns(child, tmp_path):
+def test_a_docx_without_styles_with_huge_column_spans(child, tmp_path):
     cell = "<w:tc><w:tcPr>{}</w:tcPr><w:p><w:r><w:t>{}</w:t></w:r></w:p></w:tc>".format
     wide = "<w:gridSpan w:val='1000000'/>"
     row = f"<w:tr>{cell(wide, 'who')}{cell('', 'days')}</w:tr>"
@@ -354,7 +354,9 @@ def test_a_docx_without_styles_and_with_a_cell_over_a_million_columns(child, tmp
         ("a.txt", b"\x89PNG\r\n\x1a\n\0\0\0", "NUL"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_read_says_why(child, tmp_path, name: str, raw: bytes, reason: str):
+def test_unreadable_files_are_rejected_with_a_reason(
+    child, tmp_path, name: str, raw: bytes, reason: str
+):
     path = tmp_path / name
     path.write_bytes(raw)
     with pytest.raises(Rejected, match=reason):
@@ -434,7 +436,7 @@ converter.close()
 """
 
 
-def test_the_memory_limit_of_the_machine_is_not_blamed_on_a_small_file() -> None:
+def test_a_small_file_is_not_blamed_for_memory() -> None:
     done = subprocess.run(
         [sys.executable, "-c", CONVERTS], capture_output=True, text=True, check=True
     )
@@ -446,7 +448,7 @@ def test_the_memory_limit_of_the_machine_is_not_blamed_on_a_small_file() -> None
 
 
 def forked(raw: bytes) -> bytes:
-    """What a fork with a second of processor says, while the one who asks stays."""
+    """Return the reply of a fork with a second of processor time, while its parent waits."""
     reader, writer = os.pipe()
     try:
         with os.fdopen(reader, "rb") as requests:
@@ -486,7 +488,7 @@ def test_files_that_are_not_read_are_named(tmp_path):
     ]
 
 
-def test_what_has_no_ending_is_read_by_its_content(tmp_path):
+def test_files_without_suffix_are_read_by_content(tmp_path):
     texts = {
         "README": b"OTTERS\n\nThe sea otter dives.\n",
         "LICENSE": "Gewährt wird dies ohne Gebühr. Für Schäden haftet niemand.".encode("latin-1"),
@@ -534,7 +536,7 @@ def _prints(raw: bytes) -> tuple[Outline, ...]:
     raise LoadError("refused")
 
 
-def test_what_a_reader_prints_of_a_file_is_not_seen(monkeypatch, capfd):
+def test_output_of_a_reader_is_suppressed(monkeypatch, capfd):
     monkeypatch.setattr(conversion_child, "convert", lambda suffix, raw: _prints(raw))
     assert b"refused" in forked(b"")
     assert capfd.readouterr() == ("", "")

@@ -1,4 +1,4 @@
-"""What a line must be to be loaded, and what is said of those that are not."""
+"""Requirements on lines of a load, and messages for rejected ones."""
 
 import json
 
@@ -21,7 +21,7 @@ def chunk_with(**changed: object) -> bytes:
     return json.dumps({**CHUNK, **changed}).encode()
 
 
-def test_a_chunk_keeps_what_it_says_and_unknown_keys_as_metadata():
+def test_a_chunk_keeps_its_text_and_unknown_keys():
     line = {
         **CHUNK,
         "title": "Seizure",

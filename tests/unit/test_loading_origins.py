@@ -1,4 +1,4 @@
-"""Two folders and one id; files that are gone; what a list says."""
+"""Two folders with one id, deleted files, and lists."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What a load leaves in both stores, whatever the order, however often it runs."""
+"""Contents of both stores after a load, in any order and after any number of runs."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -343,7 +343,7 @@ def test_other_vector_space_is_refused_before_writing(store: Store, tmp_path: Pa
         def embed_parts(self, texts: Any, parts: Any) -> Any:
             raise AssertionError("never reached")
 
-    wiring = Wiring(store.wiring.settings, made={"embedder": TwoNumbers(), "sparse_encoder": None})
+    wiring = Wiring(store.wiring.settings, ports={"embedder": TwoNumbers(), "sparse_encoder": None})
     folder = write(tmp_path / "more", chunks=[{"id": "c2", "doc_id": "d", "text": "y"}])
     with pytest.raises(Misconfigured):
         load([folder], LoadOptions(), stores_of(wiring), RejectLog())

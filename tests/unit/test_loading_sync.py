@@ -1,4 +1,4 @@
-"""A folder that changes: each sync ends in what one load of the folder as it is now ends in."""
+"""A changing folder: each sync gives the stores of one load of the current folder."""
 
 import json
 import random

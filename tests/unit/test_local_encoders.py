@@ -88,7 +88,7 @@ def test_sentences_are_read_with_their_text(minilm: OnnxMiniLm) -> None:
 
 
 @needs_minilm
-def test_what_a_long_text_has_behind_the_last_piece_is_embedded_by_itself(
+def test_text_after_the_last_piece_is_embedded_separately(
     minilm: OnnxMiniLm,
 ) -> None:
     text = "Filling words say little. " * 80 + TAXES
@@ -173,8 +173,8 @@ def test_sparse_weights_are_those_of_the_formula(splade: OnnxSplade, text: str) 
     top = normal("cls.predictions.transform.LayerNorm", top)
     logits = top @ table.T + stored["cls.predictions.bias"]
     expected = np.log1p(np.maximum(logits, 0)).max(0)
-    (found,) = splade.encode([text], None)
-    for token, weight in found.items():
+    (encoded,) = splade.encode([text], None)
+    for token, weight in encoded.items():
         piece = f"##{token[1:]}" if re.fullmatch("_[a-z0-9]+", token) else token
         index = tokenizer.token_to_id(piece)
         if index is not None:
@@ -195,11 +195,11 @@ def test_token_names_are_safe_and_one_for_each_piece() -> None:
 
 
 def varied_texts() -> list[str]:
-    """Texts of every length up to what is cut off, and some that are hardly texts."""
+    """Return texts of every length up to the limit, and some unusual ones."""
     chance = random.Random(5)
     words = f"{SEIZURES} {FITS} {TAXES} Structure of the cerebral cortex, 37 % HP:0001250".split()
-    made = [" ".join(chance.choices(words, k=length)) for length in range(1, 320, 9)]
-    return ["", "?", "the the the", "\U0001f600" * 300, "x" * 900, "Über 日本語のテキスト", *made]
+    texts = [" ".join(chance.choices(words, k=length)) for length in range(1, 320, 9)]
+    return ["", "?", "the the the", "\U0001f600" * 300, "x" * 900, "Über 日本語のテキスト", *texts]
 
 
 @needs_splade
@@ -209,7 +209,9 @@ def test_texts_encoded_together_have_the_weights_they_have_alone(splade: OnnxSpl
     together = splade.encode(texts, None)
     alone = [splade.encode([text], None)[0] for text in texts]
     assert max(map(len, alone)) <= 128
-    assert [list(found.items()) for found in together] == [list(one.items()) for one in alone]
+    assert [list(batch_weights.items()) for batch_weights in together] == [
+        list(single_weights.items()) for single_weights in alone
+    ]
 
 
 @needs_splade
@@ -218,8 +220,8 @@ def test_where_eight_bits_do_not_decide_every_word_is_computed(
 ) -> None:
     sure = splade.encode([SEIZURES, TAXES], None)
     monkeypatch.setattr(onnx_splade, "SURE", 1e9)
-    for found, expected in zip(splade.encode([SEIZURES, TAXES], None), sure, strict=True):
-        assert found == pytest.approx(expected, abs=1e-3 + 1e-9)
+    for weights, expected in zip(splade.encode([SEIZURES, TAXES], None), sure, strict=True):
+        assert weights == pytest.approx(expected, abs=1e-3 + 1e-9)
 
 
 def test_the_graphs_are_those_that_the_script_writes(tmp_path: Path) -> None:
@@ -227,8 +229,8 @@ def test_the_graphs_are_those_that_the_script_writes(tmp_path: Path) -> None:
     onnx_graphs.probe(tmp_path / "probe.onnx")
     onnx_graphs.minilm(minilm, tmp_path / "minilm.onnx")
     onnx_graphs.splade(cassette_model() / "model.safetensors", tmp_path / "splade.onnx")
-    for written in tmp_path.iterdir():
-        assert written.read_bytes() == onnx_minilm.GRAPH.with_name(written.name).read_bytes()
+    for graph in tmp_path.iterdir():
+        assert graph.read_bytes() == onnx_minilm.GRAPH.with_name(graph.name).read_bytes()
 
 
 @needs_8_bits
@@ -237,11 +239,11 @@ def test_vectors_are_those_of_the_installed_model(
 ) -> None:
     texts = [SEIZURES, FITS, TAXES, "", "a", "😀 ż", "word " * 300, SEIZURES.upper() * 4]
     expected = [unpack(vector) for vector in installed.embed(texts, None)]
-    found = [unpack(vector) for vector in minilm.embed(texts, None)]
+    vectors = [unpack(vector) for vector in minilm.embed(texts, None)]
     assert minilm._quick is not None
-    for one, other in zip(expected, found, strict=True):
-        assert np.abs(one - other).max() <= TOLERANCE
-        assert one @ other > 0.999999
+    for vector, other in zip(expected, vectors, strict=True):
+        assert np.abs(vector - other).max() <= TOLERANCE
+        assert vector @ other > 0.999999
     # Alone or beside others, asked for or loaded, to the last bit.
     assert minilm.embed(texts[::-1], Deadline.after(60.0))[::-1] == minilm.embed(texts, None)
     assert minilm.embed([SEIZURES], Deadline.after(60.0))[0] == minilm.embed(texts, None)[0]
@@ -254,9 +256,9 @@ def test_sentences_are_those_of_the_installed_model(
     text = f"{SEIZURES} It began in spring. {TAXES}"
     spans = [(0, len(SEIZURES)), (len(SEIZURES) + 1, len(SEIZURES) + 20)]
     ((_, expected),) = installed.embed_parts([text], [spans])
-    ((_, found),) = minilm.embed_parts([text], [spans])
-    rows = zip(unpacked(expected, DIMENSION), unpacked(found, DIMENSION), strict=True)
-    assert all(one @ other > 0.9999 for one, other in rows)
+    ((_, sentence_vectors),) = minilm.embed_parts([text], [spans])
+    rows = zip(unpacked(expected, DIMENSION), unpacked(sentence_vectors, DIMENSION), strict=True)
+    assert all(vector @ other > 0.9999 for vector, other in rows)
 
 
 @pytest.fixture
@@ -281,23 +283,23 @@ def test_an_encoder_in_a_folder_reads_as_its_files_say(folder: Path, installed: 
     )
     prompts = '{"prompts": {"query": "query: ", "document": "passage: "}}'
     (folder / "config_sentence_transformers.json").write_text(prompts)
-    told = FolderEncoder(folder)
-    asked = plain.embed([f"query: {text}" for text in texts[:2]], None)
+    encoder = FolderEncoder(folder)
+    expected = plain.embed([f"query: {text}" for text in texts[:2]], None)
     assert (
-        told.embed_questions(texts[:2], Deadline.after(60.0))
-        == told.embed_questions(texts[:2], None)
-        == asked
+        encoder.embed_questions(texts[:2], Deadline.after(60.0))
+        == encoder.embed_questions(texts[:2], None)
+        == expected
     )
-    assert told.embed(texts[:2], None) == plain.embed([f"passage: {t}" for t in texts[:2]], None)
-    ((whole, rows),) = told.embed_parts([f"{SEIZURES} {TAXES}"], [[(0, len(SEIZURES))]])
+    assert encoder.embed(texts[:2], None) == plain.embed([f"passage: {t}" for t in texts[:2]], None)
+    ((whole, rows),) = encoder.embed_parts([f"{SEIZURES} {TAXES}"], [[(0, len(SEIZURES))]])
     assert (whole, rows) == (
-        told.embed([f"{SEIZURES} {TAXES}"], None)[0],
-        packed(told.embed([SEIZURES], None)),
+        encoder.embed([f"{SEIZURES} {TAXES}"], None)[0],
+        packed(encoder.embed([SEIZURES], None)),
     )
     (folder / "1_Pooling").mkdir()
     (folder / "1_Pooling/config.json").write_text('{"pooling_mode_cls_token": true}')
     first = FolderEncoder(folder)
-    assert first.embed([SEIZURES], None) != told.embed([SEIZURES], None)
+    assert first.embed([SEIZURES], None) != encoder.embed([SEIZURES], None)
     settings = Settings(embed_model=str(folder), cache_dir=str(folder / "cache"))
     chosen = Wiring(settings).embedder()
     assert chosen is not None
@@ -310,7 +312,7 @@ def test_an_encoder_in_a_folder_reads_as_its_files_say(folder: Path, installed: 
         [SEIZURES], None
     )
     # What was stored by one is not compared with what another one reads.
-    assert len({plain.model, told.model, first.model}) == 3
+    assert len({plain.model, encoder.model, first.model}) == 3
 
 
 @needs_minilm

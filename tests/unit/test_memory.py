@@ -1,4 +1,4 @@
-"""Counted in processes of their own: what a thread was given stays for the life of its process."""
+"""Counted in separate processes: memory of a thread stays allocated to its process."""
 
 import platform
 import re
@@ -41,9 +41,9 @@ libc.fclose(file)
 
 def heaps(folder: Path, how: str) -> int:
     """Count the heaps of a process in which twelve threads asked for memory at once."""
-    said = folder / "heaps.xml"
-    subprocess.run([sys.executable, "-c", COUNT, str(said), how], check=True)
-    return len(re.findall(r"<heap nr=", said.read_text()))
+    report = folder / "heaps.xml"
+    subprocess.run([sys.executable, "-c", COUNT, str(report), how], check=True)
+    return len(re.findall(r"<heap nr=", report.read_text()))
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library")

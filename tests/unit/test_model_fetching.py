@@ -26,8 +26,8 @@ class Dropping(BaseHTTPRequestHandler):
             self.send_header("Location", "/x/model.onnx?download=1")
             self.end_headers()
             return
-        asked = self.headers.get("Range", "bytes=0-")
-        begin = int(asked.removeprefix("bytes=").rstrip("-"))
+        range_header = self.headers.get("Range", "bytes=0-")
+        begin = int(range_header.removeprefix("bytes=").rstrip("-"))
         self.begun.append(begin)
         self.send_response(206 if begin else 200)
         self.send_header("Content-Length", str(len(CONTENT) - begin))

@@ -32,7 +32,7 @@ from docstokg.loading.names.mentions import linked
         ("fs.readFile(path[, options], callback)", ()),
     ],
 )  # fmt: skip
-def test_a_title_names_its_document_unless_it_is_a_file_or_code(title: str, names: tuple) -> None:
+def test_titles_are_names_except_files_and_code(title: str, names: tuple) -> None:
     assert title_names(title, "notes.md", "guide/readme.md") == names
 
 
@@ -52,9 +52,7 @@ def test_a_command_s_page_may_be_called_like_its_file() -> None:
         ("This heading is a whole sentence that goes on and on about nothing", None),
     ],
 )  # fmt: skip
-def test_a_heading_is_a_name_unless_it_is_a_part_a_question_or_code(
-    heading: str, name: str | None
-) -> None:
+def test_headings_are_names_except_parts_questions_and_code(heading: str, name: str | None) -> None:
     assert heading_name(heading) == name
 
 
@@ -74,7 +72,7 @@ def test_a_definition_is_no_option_list_and_no_code(long: str, short: str, defin
 
 
 @pytest.mark.parametrize(
-    ("surface", "meant"),
+    ("surface", "expected"),
     [
         ("Hucbert", True), ("epilepsy", True), ("file", False), ("Files", False), ("US", True),
         ("us", False), ("Us", False), ("World War", True), ("world war", False),
@@ -82,9 +80,9 @@ def test_a_definition_is_no_option_list_and_no_code(long: str, short: str, defin
     ],
 )  # fmt: skip
 def test_everyday_words_are_no_mentions_and_short_ones_only_in_capitals(
-    surface: str, meant: bool
+    surface: str, expected: bool
 ) -> None:
-    assert is_mention(surface) is meant
+    assert is_mention(surface) is expected
 
 
 @pytest.mark.parametrize(
@@ -108,7 +106,7 @@ def test_names_of_programs_protocols_and_people_stay(name: str) -> None:
     assert is_mention(name)
 
 
-def test_a_name_inside_an_option_an_address_or_an_identifier_is_no_mention() -> None:
+def test_names_inside_options_and_addresses_are_no_mentions() -> None:
     names = ("cmake", "github", "cargo")
     linker = Linker([(name, f"ent:{name}", True) for name in names])
     text = "CMAKE_PREFIX_PATH, --cargo, https://github.com/x, a@github.com and /usr/lib/cmake/y"
@@ -147,24 +145,27 @@ def test_capitalised_runs_are_names_where_no_model_tells_them() -> None:
     assert len(prose(text)) == len(text)
 
 
-def test_how_a_name_is_written_and_its_kind_do_not_depend_on_the_order_of_loads() -> None:
-    for one, two, three in permutations(("marie dupont", "Marie Dupont", "MARIE DUPONT")):
-        assert better_surface(better_surface(one, two), three) == "Marie Dupont"
-    for given, wanted in (
+def test_spelling_and_kind_are_independent_of_load_order() -> None:
+    for first, second, third in permutations(("marie dupont", "Marie Dupont", "MARIE DUPONT")):
+        assert better_surface(better_surface(first, second), third) == "Marie Dupont"
+    for candidates, wanted in (
         (("Title", "Person", None, "Person"), "Person"),
         (("Title", "Person", None, "Organization"), "Name"),
         (("Title", "Disease", "Person", "Organization"), "Disease"),
         (("Heading", "Title", None), "Title"),
         ((None,), None),
     ):
-        for kinds in permutations(given):
+        for kinds in permutations(candidates):
             best = None
             for kind in kinds:
                 best = better_kind((best, kind))
             assert best == wanted
 
 
-def test_what_is_called_a_place_and_acts_is_of_no_kind() -> None:
+def test_a_place_name_that_acts_has_no_kind() -> None:
     texts = ["TSMC makes chips and Foxconn assembles phones.", "He drove to Foxconn in Taiwan."]
-    found = SpacyNames().find(texts)
-    assert [{one.text: one.kind for one in names}["Foxconn"] for names in found] == [None, "Place"]
+    results = SpacyNames().find(texts)
+    assert [{name.text: name.kind for name in names}["Foxconn"] for names in results] == [
+        None,
+        "Place",
+    ]

@@ -1,4 +1,4 @@
-"""Caps must hold for any graph, and what the question names must never be crowded out."""
+"""Caps hold for any graph and never exclude entities that the question names."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -49,7 +49,7 @@ def test_a_rare_early_mention_leads_and_what_relations_reach_comes_before() -> N
     assert choose_entities([], [], [Mentioned(1, first, 1, True)], 600) == (1,)
 
 
-def test_a_hub_s_neighbours_leave_room_for_what_is_mentioned() -> None:
+def test_neighbours_of_hubs_leave_room_for_mentions() -> None:
     links = [(0, other) for other in range(100, 200)]
     rows = [Mentioned(other, place_weight(0), 2, False) for other in range(20)]
     chosen = choose_entities([9], links, rows, 60)
@@ -76,7 +76,7 @@ def test_given_chunks_are_opened_first(
     LINKS,
     st.integers(1, 80),
 )
-def test_a_layer_keeps_its_cap_and_leaves_nothing_out_while_there_is_room(
+def test_a_layer_fills_its_cap(
     starts: list[int], near: list[tuple[int, int]], links: list[tuple[int, int]], max_nodes: int
 ) -> None:
     near = [(starts[i % len(starts)], other) for i, other in near]

@@ -18,28 +18,28 @@ from docstokg.errors import Timeout, Unavailable
 @pytest.fixture
 def listener() -> Iterator[socket.socket]:
     """A port that takes connections into its queue and says nothing."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        one.listen(0)
-        yield one
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        sock.listen(0)
+        yield sock
 
 
 @pytest.fixture
 def server(listener: socket.socket) -> Iterator[Server]:
-    one = Server(
+    server = Server(
         url=f"bolt://127.0.0.1:{listener.getsockname()[1]}", user="neo4j", password="secret"
     )
-    yield one
-    one.close()
+    yield server
+    server.close()
 
 
 def sockets() -> set[str]:
     """Name the sockets this process holds."""
-    held = set()
-    for one in Path("/proc/self/fd").iterdir():
+    targets = set()
+    for entry in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(FileNotFoundError):  # the folder's own, closed by now
-            held.add(str(one.readlink()))
-    return {name for name in held if name.startswith("socket:")}
+            targets.add(str(entry.readlink()))
+    return {name for name in targets if name.startswith("socket:")}
 
 
 @pytest.fixture
@@ -47,45 +47,45 @@ def full(listener: socket.socket) -> Iterator[None]:
     """Its queue is full: who comes now is neither taken nor refused."""
     with ExitStack() as stack:
         for _ in range(4):
-            one = stack.enter_context(socket.socket())
-            one.setblocking(False)
-            one.connect_ex(listener.getsockname())
+            sock = stack.enter_context(socket.socket())
+            sock.setblocking(False)
+            sock.connect_ex(listener.getsockname())
         yield
 
 
 @pytest.mark.usefixtures("full")
 def test_a_connection_whose_time_ran_out_leaves_no_socket(server: Server) -> None:
-    held = sockets()
+    before = sockets()
     for _ in range(3):
         with pytest.raises(Timeout):
             server.read("RETURN 1", {}, Deadline.after(0.2))
     server.close()
-    assert not sockets() - held  # others may have ended one of theirs
+    assert not sockets() - before  # others may have ended one of theirs
 
 
 @pytest.mark.usefixtures("full")
 def test_closing_while_it_connects_leaves_no_socket(server: Server) -> None:
-    held = sockets()
+    before = sockets()
     server.begin(server.explain("RETURN 1", {}))
-    while len(sockets() - held) < 3:  # two of the loop, and the one that connects
+    while len(sockets() - before) < 3:  # two of the loop, and the one that connects
         time.sleep(0.01)
     server.close()
-    assert not sockets() - held  # others may have ended one of theirs
+    assert not sockets() - before  # others may have ended one of theirs
 
 
-def test_closing_ends_what_is_asked(server: Server, listener) -> None:
+def test_closing_ends_running_queries(server: Server, listener) -> None:
     outcome: list[Exception] = []
 
-    def ask() -> None:
+    def query() -> None:
         try:
             server.read("RETURN 1", {}, Deadline.after(60))
         except Unavailable as exc:
             outcome.append(exc)
 
-    asking = threading.Thread(target=ask, daemon=True)
+    asking = threading.Thread(target=query, daemon=True)
     asking.start()
     taken, _ = listener.accept()
     with taken:
         server.close()
         asking.join(20)
-    assert [str(one) for one in outcome] == ["the connection to Neo4j was closed meanwhile"]
+    assert [str(error) for error in outcome] == ["the connection to Neo4j was closed meanwhile"]

@@ -1,4 +1,4 @@
-"""Spreadsheets, slides, books, mail, code, archives: what is read of them, and at which place."""
+"""Spreadsheets, slides, books, mail, code, archives: converted texts and places."""
 
 import gzip
 import io
@@ -78,7 +78,7 @@ def places(chunks: list[RawChunk]) -> list[tuple[object, str | None, str]]:
     return [(chunk.page, chunk.anchor, chunk.text) for chunk in chunks]
 
 
-def test_a_sheets_row_is_a_passage_with_its_names_its_sheet_and_its_cell(child, tmp_path):
+def test_a_row_has_column_names_sheet_and_cell(child, tmp_path):
     sheet = (
         '<row r="1"><c r="A1" t="inlineStr"><is><t>Our fleet</t></is></c></row>'
         '<row r="3"><c r="A3" t="s"><v>0</v></c><c r="B3" t="s"><v>1</v></c>'
@@ -210,7 +210,7 @@ def test_each_mail_of_a_box_is_a_document(child, tmp_path):
     assert [document.doc_id for document in documents] == ["a.mbox/0", "a.mbox/1"]
 
 
-def test_code_is_cut_at_its_functions_names_its_lines_and_gives_no_names(child, tmp_path):
+def test_code_is_split_at_functions_without_entity_names(child, tmp_path):
     body = "".join(f"    # Line {n} of what the Great Wall Function does.\n" for n in range(40))
     source = f"import os\n\n\nclass Lock:\n{body}\n\n# Frees it.\n@once\ndef free(lock):\n{body}"
     document, chunks = convert_file(child, tmp_path / "a.py", source.encode())
@@ -282,7 +282,7 @@ def test_xml_tex_and_org_are_plain_text(child, tmp_path, name):
     assert {chunk.section for chunk in chunks} == {None}
 
 
-def test_a_zip_file_is_its_documents_and_every_other_member_is_named(child, tmp_path):
+def test_zip_members_are_documents_or_named_in_rejects(child, tmp_path):
     raw = packed(
         {
             "a/one.md": "# One\n\nFirst.\n",
@@ -360,6 +360,8 @@ OUTSIDE = '<!DOCTYPE d [<!ENTITY x SYSTEM "file:///etc/passwd">]>'
         ("a.7", b"\x7fELF\0", "NUL"),
     ],
 )
-def test_what_cannot_be_read_says_why(child, tmp_path, name: str, raw: bytes, reason: str):
+def test_unreadable_files_are_rejected_with_a_reason(
+    child, tmp_path, name: str, raw: bytes, reason: str
+):
     with pytest.raises(Rejected, match=reason):
         opened(child, tmp_path / name, raw)

@@ -1,4 +1,4 @@
-"""An operator's own ONNX file: what a reranker must be, and how it is refused."""
+"""An operator's own ONNX file: requirements on a reranker, and refusals."""
 
 import shutil
 from pathlib import Path
@@ -29,7 +29,7 @@ def test_a_reranker_scores_each_passage_on_its_own(folder: Path) -> None:
         reranker.rank("query", passages, Deadline.after(0.0))
 
 
-def test_what_is_no_such_model_is_refused(folder: Path) -> None:
+def test_files_that_are_not_models_are_refused(folder: Path) -> None:
     (folder / "torn.onnx").write_bytes(b"no model")
     with pytest.raises(Misconfigured, match="readable"):
         OnnxReranker(str(folder / "torn.onnx")).rank("a", ["b"], Deadline.after(9.0))

@@ -19,14 +19,14 @@ BINARY = ["not_entailment", "entailment"]
 
 
 def opinion(folder: Path, claim: str, *sources: str, threshold: float = 0.5) -> Opinion | None:
-    (found,) = OnnxVerifier(folder, threshold).verify([Pair(claim, sources)], Deadline.after(20.0))
-    return found
+    (result,) = OnnxVerifier(folder, threshold).verify([Pair(claim, sources)], Deadline.after(20.0))
+    return result
 
 
 def supported(folder: Path, claim: str, *sources: str) -> bool:
-    found = opinion(folder, claim, *sources)
-    assert found is not None
-    return found.supported >= OnnxVerifier(folder, 0.5).threshold
+    result = opinion(folder, claim, *sources)
+    assert result is not None
+    return result.supported >= OnnxVerifier(folder, 0.5).threshold
 
 
 def test_a_long_source_is_read_in_windows(tmp_path: Path) -> None:
@@ -57,8 +57,8 @@ def test_one_word_that_no_source_has_makes_a_token_classifier_doubt(tmp_path: Pa
     folder = write_verifier(tmp_path, ["entailment", "LABEL_1"], tokens=True, card=card)
     assert supported(folder, GATE, GATE)
     assert not supported(folder, "The gate opens at 9 bar.", GATE)
-    found = opinion(folder, "The gate opens at 9 bar.", GATE)
-    assert found is not None and found.supported < 0.01
+    result = opinion(folder, "The gate opens at 9 bar.", GATE)
+    assert result is not None and result.supported < 0.01
     assert OnnxVerifier(folder, 0.5).threshold == pytest.approx(0.1)
 
 
@@ -81,13 +81,13 @@ def test_the_card_sets_order_labels_and_threshold(tmp_path: Path) -> None:
 
 def test_a_contradiction_is_told_by_a_model_with_such_a_class(tmp_path: Path) -> None:
     folder = write_verifier(tmp_path, ["contradiction", "entailment"])
-    found = opinion(folder, "The gate opens at 9 bar.", GATE)
-    assert found is not None and found.contradicted is not None and found.contradicted > 0.9
+    result = opinion(folder, "The gate opens at 9 bar.", GATE)
+    assert result is not None and result.contradicted is not None and result.contradicted > 0.9
     binary = opinion(write_verifier(tmp_path / "b", BINARY), GATE, GATE)
     assert binary is not None and binary.contradicted is None
 
 
-def test_what_is_no_verifier_is_refused(tmp_path: Path) -> None:
+def test_folders_without_a_verifier_are_refused(tmp_path: Path) -> None:
     def refused(change: Any, message: str) -> None:
         folder = tmp_path / message.replace(" ", "_")
         change(write_verifier(folder, BINARY))

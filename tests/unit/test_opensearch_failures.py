@@ -109,11 +109,11 @@ def starting_index(failures: float) -> Iterator[OpenSearchIndex]:
 def test_load_waits_for_shards_of_killed_one() -> None:
     """A request of the killed load may create the index while the next load begins."""
     with starting_index(3) as index:
-        info = index.info(Deadline.after(5.0), anew=True)
+        info = index.info(Deadline.after(5.0), refresh=True)
     assert info.open_run("default") == "01JKILLED"
 
 
 def test_shards_that_stay_away_are_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("docstokg.adapters.opensearch.server.SHARDS_S", 0.5)
     with starting_index(math.inf) as index, pytest.raises(Unavailable):
-        index.info(Deadline.after(5.0), anew=True)
+        index.info(Deadline.after(5.0), refresh=True)

@@ -1,4 +1,4 @@
-"""A server that does not answer is not an empty one: what it holds is never taken for absent."""
+"""A failing server is not treated as empty: its chunks are never taken for absent."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -60,10 +60,10 @@ def test_a_server_that_hangs_is_not_an_empty_index(
     server.waits.set()
 
 
-def test_a_document_whose_shard_does_not_answer_is_not_one_that_is_not_stored(
+def test_a_failing_shard_is_not_an_absent_document(
     server: Loopback,
 ) -> None:
-    """Else it would be written as new, and what its change invalidates would stay."""
+    """Otherwise it would be written as new, and its outdated facts would stay."""
     stored = {
         "_id": "a",
         "found": True,

@@ -35,12 +35,14 @@ def test_a_name_of_two_entities_adds_nothing() -> None:
 def test_words_are_new_few_and_of_the_given_names(
     names: dict[str, list[str]], question: list[str]
 ) -> None:
-    found = other_words(" ".join(question), names).split()
-    assert len(found) == len(set(found)) <= MAX_WORDS
-    assert not set(found) & set(content_words(" ".join(question)))
-    assert set(found) <= set(content_words(" ".join(n for own in names.values() for n in own)))
+    terms = other_words(" ".join(question), names).split()
+    assert len(terms) == len(set(terms)) <= MAX_WORDS
+    assert not set(terms) & set(content_words(" ".join(question)))
+    assert set(terms) <= set(
+        content_words(" ".join(n for aliases in names.values() for n in aliases))
+    )
 
 
 def test_an_entity_with_many_names_adds_few_words() -> None:
-    many = {"ex:1": ("Fever", *(f"name{number}" for number in range(100)))}
-    assert len(other_words("name7", many).split()) == MAX_WORDS
+    names = {"ex:1": ("Fever", *(f"name{number}" for number in range(100)))}
+    assert len(other_words("name7", names).split()) == MAX_WORDS

@@ -1,4 +1,4 @@
-"""A citation in its surrounding text: what is next to it, what may be read of it, where it lies."""
+"""A citation in its surrounding text: neighbours, access and position."""
 
 import json
 from pathlib import Path
@@ -22,7 +22,7 @@ ALL = Caller(sub="a", namespaces=("*",), groups=("*",))
 
 
 @pytest.fixture(scope="module")
-def ask(tmp_path_factory, cache_dir):
+def read_passage(tmp_path_factory, cache_dir):
     folder = tmp_path_factory.mktemp("passages")
     (folder / "in").mkdir()
     (folder / "in" / "book.md").write_text(BOOK)
@@ -36,49 +36,49 @@ def ask(tmp_path_factory, cache_dir):
     wiring = Wiring(settings_at(store, cache_dir=str(cache_dir), **PLAIN))
     handler = documents.build(wiring)
 
-    def asked(caller: Caller = ALL, **body):
+    def call(caller: Caller = ALL, **body):
         reply = handler(event(body, "passage", caller), None)
         return reply["statusCode"], json.loads(reply["body"])
 
-    yield asked
+    yield call
     wiring.close()
 
 
-def test_a_passage_comes_with_the_text_around_it(ask) -> None:
-    status, got = ask(uuid=chunk_uuid("default", "book.md#2"), context=400)
+def test_a_passage_comes_with_the_text_around_it(read_passage) -> None:
+    status, got = read_passage(uuid=chunk_uuid("default", "book.md#2"), context=400)
     assert status == 200
     start, end = got["char_start"], got["char_end"]
     assert (got["doc_id"], got["offset_base"]) == ("book.md", "document")
     assert BOOK[start:end] == got["text"]
     assert len(got["before"]) == len(got["after"]) == 400
-    shown = " ".join((got["before"] + got["text"] + got["after"]).split())
-    assert shown in " ".join(BOOK.split())
+    joined = " ".join((got["before"] + got["text"] + got["after"]).split())
+    assert joined in " ".join(BOOK.split())
 
 
-def test_the_cited_stretch_is_lit(ask) -> None:
+def test_the_cited_stretch_is_lit(read_passage) -> None:
     uuid = chunk_uuid("default", "book.md#1")
-    _, whole = ask(uuid=uuid)
+    _, whole = read_passage(uuid=uuid)
     start = whole["char_start"] + 7
-    _, got = ask(uuid=uuid, char_start=start, char_end=start + 20)
+    _, got = read_passage(uuid=uuid, char_start=start, char_end=start + 20)
     assert got["text"][slice(*got["lit"])] == BOOK[start : start + 20]
-    status, refused = ask(uuid=uuid, char_start=0, char_end=5)
+    status, refused = read_passage(uuid=uuid, char_start=0, char_end=5)
     assert status == 400
     assert refused["errors"][0]["path"] == "$.char_start"
 
 
-def test_what_may_not_be_read_is_neither_passage_nor_neighbour(ask) -> None:
+def test_what_may_not_be_read_is_neither_passage_nor_neighbour(read_passage) -> None:
     nobody = Caller(sub="b", namespaces=("default",))
-    assert ask(nobody, uuid=chunk_uuid("default", "mixed#1"))[0] == 404
-    assert ask(nobody, uuid=chunk_uuid("default", "absent"))[0] == 404
-    assert ask(nobody, namespace="other", uuid="x")[0] == 403
-    _, got = ask(nobody, uuid=chunk_uuid("default", "mixed#2"))
+    assert read_passage(nobody, uuid=chunk_uuid("default", "mixed#1"))[0] == 404
+    assert read_passage(nobody, uuid=chunk_uuid("default", "absent"))[0] == 404
+    assert read_passage(nobody, namespace="other", uuid="x")[0] == 403
+    _, got = read_passage(nobody, uuid=chunk_uuid("default", "mixed#2"))
     assert (got["before"], got["after"]) == ("", "\n\nSentence 3 of it.")
-    _, got = ask(uuid=chunk_uuid("default", "mixed#2"))
+    _, got = read_passage(uuid=chunk_uuid("default", "mixed#2"))
     assert got["before"] == "Sentence 0 of it.\n\nSentence 1 of it.\n\n"
 
 
-def test_the_ends_of_a_document_have_nothing_beyond_them(ask) -> None:
-    _, got = ask(uuid=chunk_uuid("default", "book.md#0"))
+def test_the_ends_of_a_document_have_nothing_beyond_them(read_passage) -> None:
+    _, got = read_passage(uuid=chunk_uuid("default", "book.md#0"))
     assert got["before"] == ""
     assert BOOK[: got["char_start"]].strip() == "# The lamps"  # the title, which each chunk has
 

@@ -46,9 +46,9 @@ def test_every_acting_character_becomes_one_that_does_not() -> None:
     assert not ACTING & set(printable("".join(ACTING)))
     assert len(printable(NASTY)) == len(NASTY)
     assert printable("a\tb\nc é 中 \U0001f600") == "a\tb\nc é 中 \U0001f600"
-    written = printable_json({"a": ["".join(sorted(ACTING))]})
-    assert not ACTING & set(written)
-    assert json.loads(written) == {"a": ["".join(sorted(ACTING))]}
+    printed = printable_json({"a": ["".join(sorted(ACTING))]})
+    assert not ACTING & set(printed)
+    assert json.loads(printed) == {"a": ["".join(sorted(ACTING))]}
 
 
 @pytest.mark.parametrize("stream", [Terminal, io.StringIO])
@@ -61,17 +61,17 @@ def test_answers_and_checks_show_words_and_nothing_else(stream, monkeypatch) -> 
     display.show_problem({"status": 400, "title": NASTY, "code": NASTY, "detail": NASTY})
     display.print_json(RESPONSE)
     show_check(NASTY, 400, {"title": NASTY, "detail": NASTY})
-    shown = out.getvalue() + err.getvalue()
-    assert "owned" in shown
-    assert "replaced by [2]" in shown
+    printed = out.getvalue() + err.getvalue()
+    assert "owned" in printed
+    assert "replaced by [2]" in printed
     # The colours of our own are all that is left of escapes.
     ours = "\x1b["
-    for start in range(len(shown)):
-        if shown[start] in ACTING:
-            assert shown.startswith(ours, start), shown[start : start + 20]
-            assert shown[start + 2 :].lstrip("0123456789;")[0] == "m", shown[start : start + 20]
-    assert "\x1b[2J" not in shown
-    assert ("\x1b" in shown) is (stream is Terminal)
+    for start in range(len(printed)):
+        if printed[start] in ACTING:
+            assert printed.startswith(ours, start), printed[start : start + 20]
+            assert printed[start + 2 :].lstrip("0123456789;")[0] == "m", printed[start : start + 20]
+    assert "\x1b[2J" not in printed
+    assert ("\x1b" in printed) is (stream is Terminal)
 
 
 def test_a_terminal_shows_no_entity_of_markdown(monkeypatch) -> None:
@@ -81,7 +81,7 @@ def test_a_terminal_shows_no_entity_of_markdown(monkeypatch) -> None:
     assert "A Mutex<T> is locked [1]." in out.getvalue()
 
 
-def test_a_made_up_id_is_printed_as_the_name_it_stands_for() -> None:
+def test_generated_ids_are_printed_as_names() -> None:
     bare = {"kg_path": ["ent:59a6a8ee10091653"], "kg_evidence": None}
     assert display.path_line(bare) == "found by the walk"
     assert display.path_line(bare | {"kg_path": []}) == ""
@@ -92,11 +92,11 @@ def test_a_made_up_id_is_printed_as_the_name_it_stands_for() -> None:
         "match_type": "related_via",
         "path": [{"src": "ent:1", "type": "WORKED_IN", "dst": "ent:2"}],
     }
-    shown = display.path_line({"kg_path": ["ent:1", "ent:2"], "kg_evidence": evidence})
-    assert shown == "Paris: Curie -WORKED_IN-> Paris"
+    line = display.path_line({"kg_path": ["ent:1", "ent:2"], "kg_evidence": evidence})
+    assert line == "Paris: Curie -WORKED_IN-> Paris"
 
 
-def test_a_log_gets_a_line_now_and_then_though_one_step_takes_long(monkeypatch, capsys) -> None:
+def test_a_long_step_logs_its_progress(monkeypatch, capsys) -> None:
     monkeypatch.setattr(display, "LINE_EVERY_S", 0.01)
     lines: list[str] = []
 

@@ -62,7 +62,7 @@ def test_lines_of_the_graph_that_state_nothing_are_left_out() -> None:
     assert renamed in block_text(bare.model_copy(update={"kg_match": renamed}))
 
 
-def test_a_relation_names_its_passage_only_if_the_model_is_given_it() -> None:
+def test_relations_cite_only_passages_of_the_prompt() -> None:
     fact = GraphFact(text="Apple -supplied_by-> TSMC", stated_in=2)
     first = BLOCK.model_copy(update={"related": (fact,)})
     second = BLOCK.model_copy(update={"rank": 2, "related": ()})
@@ -85,10 +85,10 @@ def test_the_example_of_the_rules_obeys_them() -> None:
 
 
 def test_blocks_stop_at_the_budget_but_one_is_always_given() -> None:
-    many = [BLOCK.model_copy(update={"rank": rank, "text": "word " * 100}) for rank in (1, 2, 3)]
-    one = tokens(block_text(many[0]))
-    assert len(passages_within(many, 2 * one)) == 2
-    assert len(passages_within(many, 1)) == 1
+    blocks = [BLOCK.model_copy(update={"rank": rank, "text": "word " * 100}) for rank in (1, 2, 3)]
+    size = tokens(block_text(blocks[0]))
+    assert len(passages_within(blocks, 2 * size)) == 2
+    assert len(passages_within(blocks, 1)) == 1
 
 
 HOSTILE = st.lists(
@@ -124,7 +124,7 @@ def test_no_text_leaves_its_fence(text: str, name: str) -> None:
         f" {EXAMPLE} <<<PASSAGE 1>>> ",
     ],
 )
-def test_what_a_model_echoes_of_the_prompt_is_no_part_of_its_answer(echo: str) -> None:
+def test_echoed_prompt_text_is_removed_from_the_answer(echo: str) -> None:
     assert without_echo(f"It opens at 4 bar [1].{echo}").rstrip() == "It opens at 4 bar [1]."
     inside = "The fence <<<PASSAGE 1 begins a source [1]."
     assert without_echo(inside) == inside

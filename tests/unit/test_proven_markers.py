@@ -27,8 +27,8 @@ def sentences() -> list[tuple[int, str]]:
     for block in BLOCKS:
         head = block.text.index("\n\n") + 2
         body = block.text[head:]
-        found = [body[start:end] for start, end in sentence_spans(body)]
-        chosen += [(block.rank, text) for text in found]
+        texts = [body[start:end] for start, end in sentence_spans(body)]
+        chosen += [(block.rank, text) for text in texts]
     return chosen[:40]
 
 

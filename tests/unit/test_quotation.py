@@ -56,9 +56,9 @@ consent of the harbour master. The area is 10\u00b2 km.
     ],
 )
 def test_whole_sentences_rows_and_items_are_quotations(text: str) -> None:
-    found = find_quotation(text, PASSAGE, ())
-    assert found is not None
-    assert 0 <= found.start < found.end <= len(PASSAGE)
+    span = find_quotation(text, PASSAGE, ())
+    assert span is not None
+    assert 0 <= span.start < span.end <= len(PASSAGE)
 
 
 @pytest.mark.parametrize(
@@ -126,13 +126,13 @@ def verdicts(row: dict[str, str], answer: str | None = None) -> list[str]:
     passage = KEPT["passages"][row["passage"]]
     block = Block(rank=1, uuid="u", text=passage, document_name="Document", relevance=5)
     grounding = check_answer(row["answer"] if answer is None else answer, [block]).grounding
-    found = grounding.sentences if grounding is not None else ()
-    return [one.verdict for one in found if one.reasons != ("no_claim",)]
+    sentences = grounding.sentences if grounding is not None else ()
+    return [sentence.verdict for sentence in sentences if sentence.reasons != ("no_claim",)]
 
 
 def is_supported(row: dict[str, str]) -> bool:
-    found = verdicts(row)
-    return bool(found) and set(found) == {"supported"}
+    labels = verdicts(row)
+    return bool(labels) and set(labels) == {"supported"}
 
 
 def test_of_60_whole_quotations_at_least_57_are_supported() -> None:

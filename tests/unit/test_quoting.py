@@ -131,10 +131,10 @@ def forged() -> list[tuple[str, str]]:
         f"Step: {step}; {name}: {value}."
         for step, *values in rows
         for other, *foreign in rows
-        for name, stated, value in zip(
+        for name, cell, value in zip(
             ("Failure", "Severity", "Control"), values, foreign, strict=True
         )
-        if other != step and stated != value
+        if other != step and cell != value
     ]
     keyless = [
         f"{first}: {row[i]}; {second}: {row[j]}."

@@ -32,57 +32,57 @@ class Kept:
 
 @pytest.fixture
 def index() -> EmbeddedIndex:
-    made = EmbeddedIndex()
-    made.open_load("run", None, None, None)
-    made.close_load()
-    return made
+    index = EmbeddedIndex()
+    index.open_load("run", None, None, None)
+    index.close_load()
+    return index
 
 
-def ask(index, kept, asked=PLAN, stores=STORES) -> Recalled:
+def recall_of(index, store, plan=PLAN, stores=STORES) -> Recalled:
     return recall(
-        Run.of({"plan": asked.model_dump()}, logging()),
+        Run.of({"plan": plan.model_dump()}, logging()),
         index=index,
-        response_cache=lambda: kept,
+        response_cache=lambda: store,
         stores=stores,
     )
 
 
-def stored(index, kept) -> None:
-    place = ask(index, kept).cache
+def stored(index, store) -> None:
+    place = recall_of(index, store).cache
     assert place is not None
     body = json.dumps({"query": "abc", "diagnostics": {"cache_hit": False}})
-    kept.put(place.key, place.request_hash, body, 10, Deadline.after(1))
+    store.put(place.key, place.request_hash, body, 10, Deadline.after(1))
 
 
 def test_the_same_key_gives_the_same_body_another_request_409(index) -> None:
-    kept = Kept()
-    stored(index, kept)
-    reply = ask(index, kept).reply
+    store = Kept()
+    stored(index, store)
+    reply = recall_of(index, store).reply
     assert reply is not None
     assert json.loads(reply.body)["diagnostics"]["cache_hit"] is True
     assert PLAN.cache is not None
     other = PLAN.model_copy(update={"cache": PLAN.cache.model_copy(update={"request_hash": "i"})})
-    refused = ask(index, kept, other).failure
+    refused = recall_of(index, store, other).failure
     assert refused is not None
     assert (refused.status, refused.code) == (409, "cache_key_reused")
     # Nobody else finds it: another key, and the same key over another store.
     assert PLAN.cache is not None
     foreign = PLAN.model_copy(update={"cache": PLAN.cache.model_copy(update={"key": "l"})})
-    assert ask(index, kept, foreign).reply is None
-    for more in ({"namespace": "other"}, {"others": ("other",)}):
-        assert ask(index, kept, PLAN.model_copy(update=more)).reply is None
+    assert recall_of(index, store, foreign).reply is None
+    for changes in ({"namespace": "other"}, {"others": ("other",)}):
+        assert recall_of(index, store, PLAN.model_copy(update=changes)).reply is None
     for place in range(4):
         stores = [*STORES[:place], "other", *STORES[place + 1 :]]
-        assert ask(index, kept, stores=stores).reply is None
+        assert recall_of(index, store, stores=stores).reply is None
 
 
 def test_a_load_or_a_removal_makes_it_forgotten(index) -> None:
-    kept = Kept()
-    stored(index, kept)
+    store = Kept()
+    stored(index, store)
     index.open_load("again", None, None, None)
-    assert ask(index, kept) == NOTHING
+    assert recall_of(index, store) == NOTHING
     index.close_load()
-    after = ask(index, kept)
+    after = recall_of(index, store)
     assert after.reply is None
     assert after.cache is not None
 
@@ -95,9 +95,9 @@ def test_a_dead_cache_or_index_costs_nothing(index) -> None:
         def generation(self, namespaces, deadline):
             raise Unavailable("no index")
 
-    assert ask(index, Dead()) == NOTHING
-    assert ask(Dead(), Kept()) == NOTHING
-    assert ask(index, Kept(), PLAN.model_copy(update={"cache": None})) == NOTHING
+    assert recall_of(index, Dead()) == NOTHING
+    assert recall_of(Dead(), Kept()) == NOTHING
+    assert recall_of(index, Kept(), PLAN.model_copy(update={"cache": None})) == NOTHING
 
 
 class Filled:
@@ -129,30 +129,30 @@ class Filled:
     ],
 )
 def test_the_namespace_of_a_request_that_names_none(granted, filled, chosen) -> None:
-    asked = PLAN.model_copy(update={"cache": None, "choices": tuple(granted)})
-    found = ask(Filled(*filled), Kept(), asked)
+    plan = PLAN.model_copy(update={"cache": None, "choices": tuple(granted)})
+    recalled = recall_of(Filled(*filled), Kept(), plan)
     if isinstance(chosen, str):
-        assert found == Recalled(namespace=chosen)
+        assert recalled == Recalled(namespace=chosen)
         return
-    assert found.failure is not None
-    assert (found.failure.status, found.failure.code) == (400, "namespace_required")
-    assert found.failure.detail.endswith(f": {', '.join(chosen)}.")
+    assert recalled.failure is not None
+    assert (recalled.failure.status, recalled.failure.code) == (400, "namespace_required")
+    assert recalled.failure.detail.endswith(f": {', '.join(chosen)}.")
 
 
 def test_a_list_of_namespaces_has_an_end() -> None:
-    asked = PLAN.model_copy(update={"cache": None, "choices": ("*",)})
-    failure = ask(Filled(*(f"n{n:02}" for n in range(30))), Kept(), asked).failure
+    plan = PLAN.model_copy(update={"cache": None, "choices": ("*",)})
+    failure = recall_of(Filled(*(f"n{n:02}" for n in range(30))), Kept(), plan).failure
     assert failure is not None
     assert failure.detail.endswith(", n18, n19 and 10 more.")
 
 
-def test_without_an_index_a_granted_namespace_is_chosen_and_none_by_chance() -> None:
-    def found(*granted: str) -> Recalled:
-        asked = PLAN.model_copy(update={"cache": None, "choices": granted})
-        return ask(Filled(broken=True), Kept(), asked)
+def test_without_an_index_only_a_single_grant_decides() -> None:
+    def recalled_for(*granted: str) -> Recalled:
+        plan = PLAN.model_copy(update={"cache": None, "choices": granted})
+        return recall_of(Filled(broken=True), Kept(), plan)
 
-    assert found("*") == found("alpha", "default") == Recalled(namespace="default")
-    assert found("alpha", "beta").failure is not None
+    assert recalled_for("*") == recalled_for("alpha", "default") == Recalled(namespace="default")
+    assert recalled_for("alpha", "beta").failure is not None
 
 
 def test_the_index_is_not_read_where_only_one_namespace_is_granted() -> None:

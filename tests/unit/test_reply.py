@@ -9,7 +9,7 @@ from docstokg.domain.answer.reply import cleaned, cut, harmless, inert
 
 
 @pytest.mark.parametrize(
-    ("raw", "meant"),
+    ("raw", "expected"),
     [
         ("<think>Maybe [3].</think>It opens at noon [1].", "It opens at noon [1]."),
         ("It opens at noon [1].<think>was that right", "It opens at noon [1]."),
@@ -46,12 +46,12 @@ from docstokg.domain.answer.reply import cleaned, cut, harmless, inert
         ("At noon \\cite{1}.", "At noon [1]."),
     ],
 )
-def test_other_shapes_are_read(raw: str, meant: str) -> None:
-    assert cleaned(raw) == meant
+def test_other_shapes_are_read(raw: str, expected: str) -> None:
+    assert cleaned(raw) == expected
 
 
 @pytest.mark.parametrize(
-    ("written", "shown"),
+    ("raw", "expected"),
     [
         ("At noon ![x](https://evil.example/?q=S) [1].", "At noon x [1]."),
         ("See [the page](https://evil.example/) [1].", "See the page [1]."),
@@ -61,8 +61,8 @@ def test_other_shapes_are_read(raw: str, meant: str) -> None:
         ("At no\u200bon\u202e [1].\U000e0041", "At noon [1]."),
     ],
 )
-def test_what_no_passage_holds_goes(written: str, shown: str) -> None:
-    assert harmless(written, ["It opens at noon."]) == (shown, True)
+def test_links_outside_the_passages_are_removed(raw: str, expected: str) -> None:
+    assert harmless(raw, ["It opens at noon."]) == (expected, True)
 
 
 @pytest.mark.parametrize(
@@ -74,15 +74,15 @@ def test_what_no_passage_holds_goes(written: str, shown: str) -> None:
         "\U0001f469\u200d\U0001f680 flew [1].", "5 < 7 and 9 > 3 [1].",
     ],
 )  # fmt: skip
-def test_what_a_passage_holds_stays(text: str) -> None:
+def test_links_of_a_passage_stay(text: str) -> None:
     passage = "help@good.example, https://good.example/a, a <section> element"
     assert harmless(text, [passage]) == (text, False)
 
 
 @given(st.text("<>/ab!()[]:@.`\u200b\u200d\n x", max_size=200) | st.text(max_size=200))
 def test_nothing_harmful_is_put_together_by_removing(text: str) -> None:
-    shown, _ = harmless(cleaned(text), [])
-    assert harmless(shown, []) == (shown, False)
+    safe, _ = harmless(cleaned(text), [])
+    assert harmless(safe, []) == (safe, False)
 
 
 def test_a_tag_in_a_tag_goes_as_well() -> None:
@@ -90,7 +90,7 @@ def test_a_tag_in_a_tag_goes_as_well() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "expected"),
     [
         ("See [the manual](javascript:alert(1)) [1].", "See the manual [1]."),
         ("See [it](java&#115;cript:x) and ![p](data:text/html;base64,QQ==).", "See it and p."),
@@ -102,8 +102,8 @@ def test_a_tag_in_a_tag_goes_as_well() -> None:
         ("[a][1]\n\n[1]: javascript:alert(1)\n", "[a][1]\n\n\n"),
     ],
 )  # fmt: skip
-def test_tags_are_escaped_and_other_schemes_lose_their_target(text: str, shown: str) -> None:
-    assert inert(text) == shown
+def test_tags_are_escaped_and_other_schemes_lose_their_target(text: str, expected: str) -> None:
+    assert inert(text) == expected
 
 
 def test_a_quotation_with_markup_is_one_after_escaping() -> None:
@@ -115,8 +115,8 @@ def test_a_quotation_with_markup_is_one_after_escaping() -> None:
 
 def test_a_reply_that_knows_no_end_is_cut_at_a_sentence() -> None:
     text = "It opens at noon [1]. It shuts at six [2]. " * 1000
-    kept = cut(text, 4000)
-    assert 3950 < len(kept) <= 4000
-    assert kept.endswith("].")
+    shortened = cut(text, 4000)
+    assert 3950 < len(shortened) <= 4000
+    assert shortened.endswith("].")
     assert cut("Short.", 4000) == "Short."
     assert len(cut("\U0001f600" * 3000, 4000).encode()) == 4000

@@ -21,10 +21,13 @@ LAST_ROW = 100
 def decorators_of(file: str) -> dict[str, list[str]]:
     """Return the test functions of a file with the text of their decorators."""
     tree = ast.parse((ROOT / "tests" / file).read_text("utf-8"))
-    found = [
+    functions = [
         node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
-    return {one.name: [ast.unparse(mark) for mark in one.decorator_list] for one in found}
+    return {
+        function.name: [ast.unparse(mark) for mark in function.decorator_list]
+        for function in functions
+    }
 
 
 @pytest.mark.parametrize(("file", "test"), NAMED)

@@ -1,4 +1,4 @@
-"""What an operator is told of answers that their sources do not carry."""
+"""Log entries on answers without support by their sources."""
 
 from docstokg.contracts.state import Block
 from docstokg.usecases.check_answer import ground_text
@@ -14,5 +14,7 @@ def test_each_cause_is_named_and_none_without_one() -> None:
     assert doubts(ground_text(bare, [BLOCK])) == ["low_coverage"]
     report = ground_text("The lamp lasts eleven hundred and 12 years [1].", [BLOCK])
     assert doubts(report) == []
-    refuted = [one.model_copy(update={"verdict": "unsupported"}) for one in report.sentences]
+    refuted = [
+        sentence.model_copy(update={"verdict": "unsupported"}) for sentence in report.sentences
+    ]
     assert doubts(report.model_copy(update={"sentences": refuted})) == ["unsupported"]

@@ -16,10 +16,10 @@ def call(log: list[str]) -> Call:
 
 
 def fails(error: Exception) -> Any:
-    def made() -> None:
+    def raise_error() -> None:
         raise error
 
-    return made
+    return raise_error
 
 
 def test_step_takes_its_deadline_from_the_plan() -> None:
@@ -72,7 +72,7 @@ def test_a_mistake_of_ours_is_not_swallowed() -> None:
         raise AssertionError("a bug must crash the step, not degrade it")
 
 
-def test_what_is_missing_before_any_call_is_said() -> None:
+def test_a_skipped_part_is_logged_and_degrades() -> None:
     log: list[str] = []
     run = call(log)
     run.skip("embed", "embedding_unavailable", "there is no such embedder here")

@@ -11,7 +11,7 @@ from docstokg.domain.text.misspelt import candidates, near_keys
 
 
 @pytest.mark.parametrize(
-    ("text", "title", "found"),
+    ("text", "title", "expected"),
     [
         ("Hof Bridge, also known as the Iron Gate, spans it.", "",
          [("Hof Bridge", "Iron Gate", "also called")]),
@@ -29,13 +29,13 @@ from docstokg.domain.text.misspelt import candidates, near_keys
         ("They met in Zell. It is also called a great success.", "", []),
     ],
 )  # fmt: skip
-def test_a_text_says_which_names_are_of_one_thing(text: str, title: str, found: list) -> None:
-    said = list(same_names(text, title))
-    assert [(one.name, one.other, one.reason) for one in said] == found
-    for one in said:
-        span = text[one.start : one.end]
-        assert span.startswith(one.name)
-        assert span.endswith(one.other)
+def test_a_text_says_which_names_are_of_one_thing(text: str, title: str, expected: list) -> None:
+    pairs = list(same_names(text, title))
+    assert [(pair.name, pair.other, pair.reason) for pair in pairs] == expected
+    for pair in pairs:
+        span = text[pair.start : pair.end]
+        assert span.startswith(pair.name)
+        assert span.endswith(pair.other)
 
 
 def test_entities_of_two_lists_are_never_one() -> None:
@@ -44,16 +44,16 @@ def test_entities_of_two_lists_are_never_one() -> None:
 
 
 def part(*relations: tuple[str, str, float]) -> SliceGraph:
-    ids = sorted({end for one, two, _ in relations for end in (one, two)})
+    ids = sorted({end for source, target, _ in relations for end in (source, target)})
     rows = tuple(
-        SliceRelation(source=one, type=SAME_AS, target=two, weight=weight)
-        for one, two, weight in relations
+        SliceRelation(source=source, type=SAME_AS, target=target, weight=weight)
+        for source, target, weight in relations
     )
     entities = tuple(SliceEntity(id=i, name=i) for i in ids)
     return SliceGraph(GraphSlice(entities=entities, relations=rows), ())
 
 
-def test_a_name_stands_for_the_others_but_not_for_those_of_several_meanings() -> None:
+def test_ambiguous_names_do_not_stand_for_others() -> None:
     graph = part(("long", "SF", 1.0), ("long", "old", 1.0), ("other", "SF", 1.0))
     assert sorted(graph.same_as("SF")) == ["long", "other"]
     assert graph.same_as("long") == ["old"]

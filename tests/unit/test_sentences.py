@@ -54,8 +54,8 @@ def test_spans_cover_all_but_white_space(text: str) -> None:
     ],
 )
 def test_borders(text: str, expected: list[str] | None) -> None:
-    found = list(sentences(text))
-    assert found == expected if expected is not None else len(found) == 2
+    split = list(sentences(text))
+    assert split == expected if expected is not None else len(split) == 2
 
 
 def test_unclosed_brackets_do_not_swallow_the_text() -> None:

@@ -39,8 +39,11 @@ MADE = [
     ("tables", ("cache=t",), Wiring.response_cache),
     ("tables", ("circuit=t",), Wiring.call_counter),
     ("ingest_machine_arn", "arn:aws:states:r:1:s", Wiring.load_runs),
-    ("route_functions", ("check=arn:aws:lambda:r:1:f",), lambda made: made.route_function("check")),
-    ("workflow_arn", "arn:aws:states:r:1:s", lambda made: made.workflow()),
+    (
+        "route_functions", ("check=arn:aws:lambda:r:1:f",),
+        lambda wiring: wiring.route_function("check"),
+    ),
+    ("workflow_arn", "arn:aws:states:r:1:s", lambda wiring: wiring.workflow()),
 ]  # fmt: skip
 SENT = [
     ("embed_model", "m-2"), ("embed_dimension", 16), ("embed_api_key", "other"),
@@ -51,12 +54,12 @@ SHOWN = {
     "changes_of_one_quiet_period_start_one_load": "load_schedule_role",
     "runs_over_the_limit_are_refused": "load_concurrency",
     "a_domain_of_somebody_elses_acts_too": "domains",
-    "a_graph_view_over_the_budget_is_refused_and_other_questions_are_not":
+    "only_graph_views_over_the_budget_are_refused":
         "graph_budget_per_minute",
     "a_local_reranker_that_fails_on_the_way_leaves_the_order": "rerank_model_path",
     "a_small_context_holds_fewer_passages": "model_table",
     "a_switched_off_provider_neither_embeds_nor_reranks": "provider_jina_enabled",
-    "a_tool_that_is_switched_off_without_a_deploy_is_not_offered_from_then_on":
+    "a_tool_switched_off_is_no_longer_offered":
         "appconfig feature_traversal_tool",
     "an_answer_leaves_its_trace": "traces",
     "an_issuer_may_name_its_claims_as_it_likes":
@@ -76,7 +79,7 @@ SHOWN = {
     "the_setting_names_a_folder_or_a_bucket": "ingest_url",
     "the_configured_key_is_sent": "verifier_api_key",
     "the_label_and_the_threshold_reach_the_predict_server": "verifier_label verifier_threshold",
-    "what_is_written_down_and_where": "cache_dir log_level rag_log_snippets",
+    "cache_log_and_redaction_settings_take_effect": "cache_dir log_level rag_log_snippets",
     "what_stores_are_signed_in_to_with_reaches_them":
         "graph_database graph_password graph_user index_auth index_name index_password index_user "
         "index_shards index_replicas index_url",
@@ -86,8 +89,8 @@ SHOWN = {
 
 
 def test_every_setting_is_shown_to_do_something() -> None:
-    here = {row[0] for row in (*PLANNED, *MADE, *SENT)} - {"mmr"}
-    assert sorted(here.union(*map(str.split, SHOWN.values()))) == sorted(NAMES)
+    named = {row[0] for row in (*PLANNED, *MADE, *SENT)} - {"mmr"}
+    assert sorted(named.union(*map(str.split, SHOWN.values()))) == sorted(NAMES)
     tests = Path(__file__).resolve().parents[1]
     texts = [file.read_text("utf-8") for file in tests.rglob("test_*.py")]
     for test, names in SHOWN.items():
@@ -125,11 +128,11 @@ def test_another_port_is_made(name, value, port) -> None:
     assert type(port(Wiring(Settings(**{name: value})))) is not type(usual)
 
 
-def remote(server: ModelServer, **more) -> Wiring:
+def remote(server: ModelServer, **overrides) -> Wiring:
     chosen = {
         "embed_provider": "openai", "embed_base_url": (server.url,), "embed_model": "m-1",
         "embed_dimension": 8, "embed_api_key": "k", "rerank_provider": "cohere",
-        "rerank_base_url": server.url, "rerank_model": "r-1", "rerank_api_key": "k", **more,
+        "rerank_base_url": server.url, "rerank_model": "r-1", "rerank_api_key": "k", **overrides,
     }  # fmt: skip
     return Wiring(Settings(**chosen))
 
@@ -137,15 +140,15 @@ def remote(server: ModelServer, **more) -> Wiring:
 @pytest.mark.parametrize(("name", "value"), SENT)
 def test_a_provider_is_sent_something_else(name: str, value: object, tmp_path) -> None:
     sent = []
-    for place, more in enumerate(({}, {name: value})):
+    for place, overrides in enumerate(({}, {name: value})):
         with serving() as server:
-            wiring = remote(server, cache_dir=str(tmp_path / str(place)), **more)
+            wiring = remote(server, cache_dir=str(tmp_path / str(place)), **overrides)
             with suppress(DocsToKGError):
                 wiring.embedder().embed(["a"], Deadline.after(5.0))
             with suppress(DocsToKGError):
                 wiring.reranker().rank("q", ["a"], Deadline.after(5.0))
             wiring.close()
-        sent.append((server.requests, [one["Authorization"] for one in server.headers]))
+        sent.append((server.requests, [header["Authorization"] for header in server.headers]))
     assert sent[0] != sent[1]
 
 
@@ -161,7 +164,7 @@ def test_another_address_serves_when_the_first_is_gone(tmp_path) -> None:
         lonely.close()
 
 
-def test_what_is_written_down_and_where(tmp_path, capsys) -> None:
+def test_cache_log_and_redaction_settings_take_effect(tmp_path, capsys) -> None:
     settings = Settings(cache_dir=str(tmp_path), log_level="WARNING")
     wiring = Wiring(settings)
     wiring.response_cache().put("k", "hash", "body", 60, Deadline.after(5.0))
@@ -182,10 +185,10 @@ def test_health_is_told_again_where_deployed(small_store, settings_for, models) 
 
 
 def test_processes_of_one_server_count_together(tmp_path) -> None:
-    one, two = (Wiring(Settings(process_dir=str(tmp_path))).call_counter() for _ in range(2))
-    assert one is not None and two is not None
+    first, second = (Wiring(Settings(process_dir=str(tmp_path))).call_counter() for _ in range(2))
+    assert first is not None and second is not None
     assert [
-        one.add("walks", 60, Deadline.after(1.0)),
-        two.add("walks", 60, Deadline.after(1.0)),
+        first.add("walks", 60, Deadline.after(1.0)),
+        second.add("walks", 60, Deadline.after(1.0)),
     ] == [1, 2]
     assert Wiring(Settings()).call_counter() is None

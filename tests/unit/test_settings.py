@@ -17,7 +17,7 @@ from infra.variables import DEPLOYED
 FIELDS = {name: Settings.model_fields[name] for name in NAMES}
 
 
-def test_every_setting_belongs_to_one_part_and_says_what_it_is_for() -> None:
+def test_every_setting_has_a_section_and_description() -> None:
     assert len(NAMES) == len(set(NAMES)) <= 78
     assert [name for name in NAMES if not FIELDS[name].description] == []
 

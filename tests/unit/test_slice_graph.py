@@ -1,4 +1,4 @@
-"""What an edge weighs decides every ranking: rarity, headings, relations, and nothing else."""
+"""Edge weights decide every ranking: only rarity, headings and relations count."""
 
 import math
 
@@ -60,13 +60,13 @@ def test_a_rarer_entity_ties_more(rare: int, common: int) -> None:
 
 
 @given(MANY, MANY)
-def test_a_title_ties_more_than_a_mention_and_less_the_more_it_heads(few: int, many: int) -> None:
+def test_title_weights_fall_with_the_number_of_headings(smaller: int, larger: int) -> None:
     def headed(heads: int) -> float:
         return weight(graph([("c", "a", True)], {"a": (1001, heads)}), "c", "a")
 
     mention = weight(graph([("c", "a", False)], {"a": (1001, 0)}), "c", "a")
     assert headed(1) == pytest.approx(mention * WEIGHTS.about)
-    assert headed(min(few, many)) >= headed(max(few, many)) >= mention
+    assert headed(min(smaller, larger)) >= headed(max(smaller, larger)) >= mention
 
 
 def test_a_relation_weighs_as_much_as_mentions_of_its_commoner_end() -> None:
@@ -74,7 +74,7 @@ def test_a_relation_weighs_as_much_as_mentions_of_its_commoner_end() -> None:
     assert weight(part, "a", "b") == pytest.approx(3 * math.log(101))
 
 
-def test_the_chunk_about_what_a_chunk_mentions_beats_one_that_mentions_it_too() -> None:
+def test_chunks_about_an_entity_outrank_chunks_mentioning_it() -> None:
     part = graph(
         [("start", "a", False), ("article", "a", True), ("other", "a", False)], {"a": (3, 1)}
     )
@@ -82,7 +82,7 @@ def test_the_chunk_about_what_a_chunk_mentions_beats_one_that_mentions_it_too() 
     assert ranked_chunks(part, scores, {}) == ["article", "start", "other"]
 
 
-def test_a_clear_winner_keeps_its_place_and_a_flat_pool_leaves_it_to_the_graph() -> None:
+def test_the_graph_orders_only_pools_without_clear_winner() -> None:
     mentions = [("first", "x", True), ("second", "a", True), ("third", "b", False)]
     part = graph(mentions, {"x": (1, 1), "a": (1, 1)})
 
@@ -102,7 +102,7 @@ def test_seeds_and_pool_share_the_restart(named: dict[str, float]) -> None:
     assert float(start[part.node["chunk"]]) == pytest.approx(WEIGHTS.passages)
 
 
-def test_what_no_walk_reaches_stands_in_the_order_of_retrieval() -> None:
+def test_unreached_chunks_keep_retrieval_order() -> None:
     part = graph([("c", "a", False)], {})
     empty = SliceGraph(GraphSlice(), ("x", "y", "z"))
     scores = walk(empty, restart(empty, {}, [], {"z": 1.0}))
@@ -110,7 +110,7 @@ def test_what_no_walk_reaches_stands_in_the_order_of_retrieval() -> None:
     assert part.led_on(["c"]) == part.led_on(["unknown"]) == part.led_on([]) == 0
 
 
-def test_a_chunk_leads_on_by_mentioning_what_another_is_about() -> None:
+def test_a_mention_leads_to_chunks_about_it() -> None:
     headline = graph([("c", "a", True), ("d", "b", False)], {"a": (1, 1)})
     title = graph([("c", "a", True), ("d", "a", False)], {"a": (2, 1)})
     assert headline.led_on(["c", "d"]) == 0

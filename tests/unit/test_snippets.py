@@ -14,8 +14,8 @@ SENTENCES = [(0, 22), (23, 74), (75, 99), (100, 131)]
 
 
 def choose(question: str, limit: int, text: str = TEXT, sentences=SENTENCES) -> str:
-    found = snippets.question_stems(question)
-    start, end = snippets.best_window(text, sentences, found, limit)
+    stems = snippets.question_stems(question)
+    start, end = snippets.best_window(text, sentences, stems, limit)
     return text[start:end]
 
 
@@ -34,10 +34,10 @@ def test_a_word_is_found_by_its_stem() -> None:
 
 def test_a_long_sentence_is_cut_at_words_around_the_match() -> None:
     text = "word " * 100 + "seizure " + "tail " * 100
-    shown = choose("seizure", 120, text, [(0, len(text))])
-    assert "seizure" in shown
-    assert len(shown) <= 120
-    assert not shown.startswith("ord")
+    window = choose("seizure", 120, text, [(0, len(text))])
+    assert "seizure" in window
+    assert len(window) <= 120
+    assert not window.startswith("ord")
 
 
 WORDS = st.lists(st.sampled_from(["alpha", "Beta", "ß", "İ", "\U0001f600", "gamma\n", "  "]))
@@ -50,8 +50,8 @@ def test_always_an_exact_piece_within_the_limit(parts, limit, question) -> None:
         sentence = " ".join(words) + ". "
         sentences.append((len(text), len(text) + len(sentence)))
         text += sentence
-    found = snippets.question_stems(question)
-    start, end = snippets.best_window(text, sentences, found, limit)
+    stems = snippets.question_stems(question)
+    start, end = snippets.best_window(text, sentences, stems, limit)
     assert 0 <= start <= end <= len(text)
     assert end - start <= limit
     assert text[start:end] == text[start:end].strip()
@@ -64,7 +64,7 @@ def test_shortened_never_exceeds(text, limit) -> None:
 
 
 def test_relevance_is_monotone_and_bounded() -> None:
-    for read in (relevance.from_cosine, relevance.from_coverage):
-        values = [read(step / 50) for step in range(-50, 51)]
+    for scale in (relevance.from_cosine, relevance.from_coverage):
+        values = [scale(step / 50) for step in range(-50, 51)]
         assert values == sorted(values)
         assert 0 <= values[0] <= values[-1] <= 1

@@ -79,7 +79,7 @@ class Capitals:
 
 
 class Kept(ChildConverter):
-    """Converts for many processes of a test: starting one takes longer than what it does here."""
+    """Converts for many processes of a test, as starting a converter takes longer than its work."""
 
     def close(self) -> None:
         """Stay for the next one."""
@@ -110,7 +110,7 @@ class Place:
             "embedder": Hashed(), "sparse_encoder": Weighed(), "names": Capitals(),
         }  # fmt: skip
         models["converter"] = CONVERTER
-        return Wiring(self.settings, made=models)
+        return Wiring(self.settings, ports=models)
 
     def upload(self, folder: Path) -> None:
         for key in [item["Key"] for item in listed(self.objects, f"sources/{self.ns}/")]:

@@ -37,7 +37,7 @@ class Started:
 
 
 def both(place: Place, laptop: Place, order: JobOrder) -> tuple[Any, Any]:
-    """Do a job through the bucket's stages and as a laptop's job; what each says of it."""
+    """Run a job through the bucket's stages and as a local job; return both reports."""
     runs = Started()
     jobs = BucketJobs(place.objects, runs, "b")
     assert jobs.add(order)

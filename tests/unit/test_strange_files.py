@@ -1,4 +1,4 @@
-"""Files as strangers send them: none ends a load, and what is read differently is noted."""
+"""Unusual files: none ends a load, and deviations are noted."""
 
 import json
 from dataclasses import replace

@@ -158,7 +158,7 @@ HEADERS: dict[str, tuple[list[list[Cell]], list[str]]] = {
 
 
 @pytest.mark.parametrize("name", HEADERS)
-def test_a_header_is_found_by_what_it_is_and_not_by_having_no_figures(name: str) -> None:
+def test_a_header_may_contain_figures(name: str) -> None:
     rows, names = HEADERS[name]
     assert column_names(rows[: header_rows(rows)]) == names
 
@@ -198,7 +198,7 @@ def test_a_number_is_read_as_the_file_shows_it(value: str, code: str, text: str)
     assert shown(value, code, EPOCH) == text
 
 
-def test_merged_cells_of_a_sheet_name_their_columns_and_fill_their_rows() -> None:
+def test_merged_cells_name_columns_and_fill_rows() -> None:
     def cell(place: str, text: str) -> str:
         return f'<c r="{place}" t="inlineStr"><is><t>{text}</t></is></c>'
 
@@ -221,7 +221,7 @@ def test_merged_cells_of_a_sheet_name_their_columns_and_fill_their_rows() -> Non
     }
 
 
-def test_a_separator_line_names_no_column_and_an_open_quote_spoils_one_row() -> None:
+def test_separator_lines_and_open_quotes_in_tables() -> None:
     (named,) = convert(".csv", b"sep=;\r\nName;Beds\r\nBirch;52\r\n")
     assert lines(named) == ["Name: Birch", "Beds: 52"]
     raw = b'id\tmemo\n77\t"never closed\n78\tprinter, floor 3\n79\t"two\nlines"\n80\t"a ""b"""\n'

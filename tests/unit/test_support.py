@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from docstokg.domain.answer import support
 from docstokg.domain.answer.support import Evidence, Features, best_windows, features, score
 from docstokg_local.evaluation.claims import LabelledClaim, examine
-from training.support import Example, by_set, fit, left_out, read_examples, written
+from training.support import Example, by_set, fit, left_out, read_examples, weights_file
 
 FUEL = "Fuel rose to 84 dollars in Norway. Ferries were cheaper. They sail from Bergen each day."
 FERRY = "Ferries sail from Bergen. The Hurtigruten line calls at 34 ports."
@@ -43,9 +43,9 @@ def test_the_score_grows_with_either_share(
     low: float, high: float, other: float, cosine: float | None, missing: bool, length: int
 ) -> None:
     low, high = sorted((low, high))
-    rest = (cosine, float(missing), float(missing), float(length))
-    assert score(Features(low, other, *rest)) <= score(Features(high, other, *rest))
-    assert score(Features(other, low, *rest)) <= score(Features(other, high, *rest))
+    tail = (cosine, float(missing), float(missing), float(length))
+    assert score(Features(low, other, *tail)) <= score(Features(high, other, *tail))
+    assert score(Features(other, low, *tail)) <= score(Features(other, high, *tail))
 
 
 def test_a_copied_sentence_scores_high_and_an_empty_source_nothing() -> None:
@@ -92,23 +92,27 @@ def test_windows_are_sentences_or_neighbours_of_one_source() -> None:
     assert (first.source, first.share) == (0, 1.0)
     assert first.text == "Ferries were cheaper. They sail from Bergen each day."
     assert FUEL[first.start : first.end] == first.text
-    assert all(evidence[one.source].text[one.start : one.end] == one.text for one in others)
-    assert [one.share for one in others] == sorted((one.share for one in others), reverse=True)
+    assert all(
+        evidence[window.source].text[window.start : window.end] == window.text for window in others
+    )
+    assert [window.share for window in others] == sorted(
+        (window.share for window in others), reverse=True
+    )
     # The sentence alone precedes the pair that adds nothing.
     (alone,) = best_windows("Ferries sail from Bergen", [evidence[1]], most=1)
     assert alone.text == "Ferries sail from Bergen."
     assert best_windows(claim, []) == ()
 
 
-def test_the_committed_model_has_the_features_and_the_figures_of_its_card() -> None:
+def test_the_committed_model_agrees_with_its_card() -> None:
     model = support.fitted()
     assert tuple(model.weights) == Features._fields
     assert all(model.weights[name] > 0 for name in ("share", "window_share", "cosine"))
     assert all(model.weights[name] < 0 for name in ("name_missing", "number_missing", "length"))
     figures = model.card["auc_left_out"]
     assert isinstance(figures, dict)
-    for folder, least in (("attribution_dev", 0.85), ("wice_dev", 0.76)):
-        assert float(figures[folder]["support"].split()[0]) >= least
+    for folder, floor in (("attribution_dev", 0.85), ("wice_dev", 0.76)):
+        assert float(figures[folder]["support"].split()[0]) >= floor
     faithbench = figures["faithbench_dev"]
     assert float(faithbench["support"].split()[0]) >= float(faithbench["line"].split()[0])
 
@@ -116,19 +120,19 @@ def test_the_committed_model_has_the_features_and_the_figures_of_its_card() -> N
 def examples() -> list[Example]:
     """Claims of three folders whose labels depend on one share; each folder has its own level."""
     rng = random.Random(4)
-    made = []
+    claims = []
     for folder, level in (("attribution_dev", 0.2), ("wice_dev", 0.5), ("faithbench_dev", 0.4)):
         for number in range(200):
             share, noise = rng.random() / 2 + level, [rng.random() for _ in range(4)]
             supported = share + rng.gauss(0, 0.05) > level + 0.25
             name, missing, cosine, window = noise
             values = Features(share, window, cosine, float(name > 0.5), float(missing > 0.5), 1.0)
-            made.append(Example(folder, f"{folder}: s{number % 2}", values, supported))
-    return made
+            claims.append(Example(folder, f"{folder}: s{number % 2}", values, supported))
+    return claims
 
 
 def test_the_fit_finds_the_feature_that_decides_within_each_set() -> None:
-    model = fit([one for one in examples() if one.folder != "faithbench_dev"])
+    model = fit([example for example in examples() if example.folder != "faithbench_dev"])
     effect = {name: abs(weight) for name, weight in model.weights.items()}
     assert model.weights["share"] == max(effect.values()) > 5 * effect["window_share"]
     assert effect["length"] < 0.01  # equal for all
@@ -138,9 +142,9 @@ def test_the_fit_finds_the_feature_that_decides_within_each_set() -> None:
     assert set(figures) >= {"wice_dev: s0", "wice_dev: s1", "faithbench_dev"}
 
 
-def test_the_command_writes_a_file_of_the_committed_form_whatever_the_order() -> None:
-    made = examples()
-    text = written(made, left_out(made))
+def test_the_command_writes_the_committed_form_in_any_order() -> None:
+    claims = examples()
+    text = weights_file(claims, left_out(claims))
     committed = Path(support.__file__).with_name("support_weights.json").read_text("utf-8")
     new, old = json.loads(text), json.loads(committed)
     assert new.keys() == old.keys()
@@ -148,7 +152,7 @@ def test_the_command_writes_a_file_of_the_committed_form_whatever_the_order() ->
     assert new["card"].keys() == old["card"].keys()
     assert new["card"]["auc_left_out"]["wice_dev"].keys() == {"line", "no vectors", "support"}
     model = support.Model.model_validate_json(text)
-    other = fit([one for one in made[::-1] if one.folder != "faithbench_dev"])
+    other = fit([example for example in claims[::-1] if example.folder != "faithbench_dev"])
     assert other.model_copy(update={"card": model.card}) == model
 
 
@@ -165,13 +169,13 @@ def test_scifact_claims_are_paired_with_each_abstract_that_was_read(tmp_path: Pa
     }
     (tmp_path / "passages.jsonl").write_text("\n".join(map(json.dumps, passages)))
     (tmp_path / "questions.jsonl").write_text(json.dumps(question))
-    read = read_examples(tmp_path, None)
-    assert [(one.supported, one.features.share) for one in read] == [
+    claims = read_examples(tmp_path, None)
+    assert [(claim.supported, claim.features.share) for claim in claims] == [
         (True, 1.0),
         (False, pytest.approx(3 / 4)),
         (False, pytest.approx(3 / 4)),
     ]
-    assert by_set(read, support.fitted())[tmp_path.name]["line"].auc == 1.0
+    assert by_set(claims, support.fitted())[tmp_path.name]["line"].auc == 1.0
 
 
 def test_markers_of_a_claim_are_no_numbers() -> None:

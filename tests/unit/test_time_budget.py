@@ -22,10 +22,10 @@ SECONDS = [1.0, 6.0, 10.0, 12.0, 25.0, 60.0]
 
 
 def test_the_state_machine_keeps_the_table() -> None:
-    written = {name.lower(): state["TimeoutSeconds"] for name, state in TASKS.items()}
-    computed = {name for name, limit in written.items() if isinstance(limit, str)}
+    limits = {name.lower(): state["TimeoutSeconds"] for name, state in TASKS.items()}
+    computed = {name for name, limit in limits.items() if isinstance(limit, str)}
     assert computed == {"condense", "respond", "synthesize"}
-    assert {name: limit for name, limit in written.items() if name not in computed} == {
+    assert {name: limit for name, limit in limits.items() if name not in computed} == {
         name: net.state_s for name, net in budget.NETS.items() if net.state_s is not None
     }
     assert ASL["TimeoutSeconds"] == budget.EXECUTION_S
@@ -100,7 +100,7 @@ def test_the_deadline_ends_before_the_execution_and_that_before_the_route() -> N
 
 
 def test_no_step_writes_seconds_of_its_own() -> None:
-    own = [
+    constants = [
         f"{path.name}: {target.id}"
         for path in (ROOT / "functions").rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
@@ -110,5 +110,5 @@ def test_no_step_writes_seconds_of_its_own() -> None:
     ]
     # How long something is kept, a minute of calls, when a full queue may be asked again, and a
     # period without changes before a load are no limits of a step's time.
-    kept = ["handler.py: KEPT_S", "respond.py: CACHE_TTL_S", "source_loads.py: QUIET_S"]
-    assert sorted(own) == ["call_budget.py: WINDOW_S", "changing.py: RETRY_S", *kept]
+    allowed = ["handler.py: KEPT_S", "respond.py: CACHE_TTL_S", "source_loads.py: QUIET_S"]
+    assert sorted(constants) == ["call_budget.py: WINDOW_S", "changing.py: RETRY_S", *allowed]

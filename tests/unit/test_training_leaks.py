@@ -1,4 +1,4 @@
-"""What is fitted on is never what is measured on: the fitting command ends with an error."""
+"""The fitting command ends with an error if fitted and measured texts overlap."""
 
 import json
 from pathlib import Path
@@ -11,19 +11,21 @@ PARAGRAPH = "Cranes stand by the water all day and fly to the fields when the su
 
 
 @pytest.fixture
-def kept(tmp_path: Path) -> tuple[set[str], set[str]]:
+def held_out(tmp_path: Path) -> tuple[set[str], set[str]]:
     """One question, and one paragraph of a text of two."""
     (tmp_path / "questions.jsonl").write_text(json.dumps({"question": "Where do cranes stand?"}))
     (tmp_path / "passages.jsonl").write_text(json.dumps({"text": f"Short.\n\n{PARAGRAPH}"}))
     return kept_texts([tmp_path])
 
 
-def test_what_is_shared_is_refused_however_it_is_written(kept: tuple[set[str], set[str]]) -> None:
+def test_shared_texts_are_refused_in_any_spelling(
+    held_out: tuple[set[str], set[str]],
+) -> None:
     with pytest.raises(Leak, match="question"):
-        refuse_shared(["where do  cranes STAND"], [], kept)
+        refuse_shared(["where do  cranes STAND"], [], held_out)
     with pytest.raises(Leak, match="paragraph"):
-        refuse_shared([], [f"Something else before it.\n\n{PARAGRAPH.upper()}"], kept)
-    refuse_shared(["Where do cranes fly?"], ["Short.\n\nCranes stand by the water."], kept)
+        refuse_shared([], [f"Something else before it.\n\n{PARAGRAPH.upper()}"], held_out)
+    refuse_shared(["Where do cranes fly?"], ["Short.\n\nCranes stand by the water."], held_out)
 
 
 def test_a_set_that_is_not_there_checks_nothing_and_says_so(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A walk keeps its caps, sees only what its caller may, and says what it did not follow."""
+"""A walk keeps its caps, sees only its caller's chunks, and counts unfollowed nodes."""
 
 import json
 from collections.abc import Sequence
@@ -204,7 +204,7 @@ def test_a_larger_depth_never_gives_fewer_nodes(
 
 
 @pytest.mark.parametrize("soft", [1, 2])
-def test_beyond_the_soft_depth_only_what_is_no_worse_is_expanded(
+def test_beyond_the_soft_depth_scores_may_not_fall(
     both: tuple[EmbeddedGraph, EmbeddedIndex], soft: int
 ) -> None:
     result = walked(both, "HP:1", "doc:d2", max_depth=5, soft_depth=soft, max_nodes=200)
@@ -292,7 +292,7 @@ class Broken(EmbeddedGraph):
         raise self._error
 
 
-def ask(
+def post(
     body: dict[str, Any],
     *,
     graph: EmbeddedGraph | None = None,
@@ -314,7 +314,7 @@ def ask(
 
 
 def test_the_server_caps_win_and_are_explained() -> None:
-    status, body, _ = ask(
+    status, body, _ = post(
         {"seed_ids": ["HP:1"], "query": QUERY, "max_depth": 99, "max_nodes": 5000}
     )
     assert status == 200
@@ -322,18 +322,18 @@ def test_the_server_caps_win_and_are_explained() -> None:
     assert body["explain"]["scoring"]["embedding"] == "words"
     assert len(body["nodes"]) <= 200
     assert body["cursor"] is None
-    _, body, _ = ask({"seed_ids": ["HP:1"], "query": QUERY, "max_depth": 2, "max_nodes": 7})
+    _, body, _ = post({"seed_ids": ["HP:1"], "query": QUERY, "max_depth": 2, "max_nodes": 7})
     assert (body["explain"]["caps"]["max_depth"], body["explain"]["caps"]["max_nodes"]) == (2, 7)
     assert len(body["nodes"]) == 7
 
 
 def test_a_relation_that_nothing_has_is_a_warning_that_lists_the_others() -> None:
     body = {"seed_ids": ["HP:1"], "query": QUERY, "rel_whitelist": ["is_a", "Eats", "MENTIONS"]}
-    _, answer, _ = ask(body)
+    _, answer, _ = post(body)
     (warning,) = answer["warnings"]
     assert warning.startswith("rel_whitelist: not found near these seeds: eats; available: ")
     assert "may_cause" in warning
-    assert ask({**body, "rel_whitelist": ["is_a", "RELATED_TO", "has_topic"]})[1]["warnings"] == []
+    assert post({**body, "rel_whitelist": ["is_a", "RELATED_TO", "has_topic"]})[1]["warnings"] == []
 
 
 def test_pages_follow_each_other_and_foreign_cursors_are_refused() -> None:
@@ -341,18 +341,18 @@ def test_pages_follow_each_other_and_foreign_cursors_are_refused() -> None:
     seen: list[str] = []
     cursor = None
     while True:
-        status, body, _ = ask({**request, "cursor": cursor} if cursor else request)
+        status, body, _ = post({**request, "cursor": cursor} if cursor else request)
         assert status == 200
         assert len(body["nodes"]) <= 4
         seen += [node["id"] for node in body["nodes"]]
         cursor = body["cursor"]
         if cursor is None:
             break
-    whole = ask({**request, "max_nodes": 200})[1]["nodes"]
+    whole = post({**request, "max_nodes": 200})[1]["nodes"]
     assert seen == [node["id"] for node in whole]
-    _, first, _ = ask(request)
+    _, first, _ = post(request)
     for foreign in (first["cursor"], "AAAA", "not base64!", "bnVsbA"):
-        status, body, _ = ask({**request, "query": "something else", "cursor": foreign})
+        status, body, _ = post({**request, "query": "something else", "cursor": foreign})
         assert status == 400
         assert body["errors"][0]["path"] == "$.cursor"
 
@@ -373,23 +373,23 @@ def test_pages_follow_each_other_and_foreign_cursors_are_refused() -> None:
     ],
 )
 def test_bad_requests_say_where(body: dict[str, Any], path: str) -> None:
-    status, problem, _ = ask(body)
+    status, problem, _ = post(body)
     assert status == 400
     assert path in [error["path"] for error in problem["errors"]]
 
 
 def test_refusals() -> None:
     body = {"seed_ids": ["HP:1"], "query": QUERY}
-    assert ask(body, enabled=False)[0] == 404
+    assert post(body, enabled=False)[0] == 404
     outsider = Caller(sub="x", namespaces=("other",), groups=())
-    assert ask({**body, "namespace": "default"}, caller=outsider)[0] == 403
+    assert post({**body, "namespace": "default"}, caller=outsider)[0] == 403
     budget = CallBudget(2)
-    assert [ask(body, budget=budget)[0] for _ in range(3)] == [200, 200, 429]
-    status, problem, headers = ask(body, budget=budget)
+    assert [post(body, budget=budget)[0] for _ in range(3)] == [200, 200, 429]
+    status, problem, headers = post(body, budget=budget)
     assert (status, problem["code"]) == (429, "graph_budget_exceeded")
     assert 55 <= int(headers["Retry-After"]) <= 60
     other = ME.model_copy(update={"sub": "other"})
-    assert ask(body, budget=budget, caller=other)[0] == 200
+    assert post(body, budget=budget, caller=other)[0] == 200
 
 
 class Counter:
@@ -427,7 +427,7 @@ def test_a_refusal_is_audited_without_the_callers_name() -> None:
     lines: list[str] = []
     body = {"seed_ids": ["HP:1"], "query": QUERY}
     budget, caller = CallBudget(1), ME.model_copy(update={"sub": "o'neil"})
-    statuses = [ask(body, budget=budget, caller=caller, log=lines)[0] for _ in range(2)]
+    statuses = [post(body, budget=budget, caller=caller, log=lines)[0] for _ in range(2)]
     assert statuses == [200, 429]
     (event,) = [json.loads(line) for line in lines if "graph_budget_refused" in line]
     assert event["request_id"] == "r-9"
@@ -436,9 +436,9 @@ def test_a_refusal_is_audited_without_the_callers_name() -> None:
 
 def test_a_graph_that_fails_is_503_or_a_partial_walk() -> None:
     body = {"seed_ids": ["HP:1"], "query": QUERY}
-    status, problem, _ = ask(body, graph=Broken(Timeout("slow"), at_once=True))
+    status, problem, _ = post(body, graph=Broken(Timeout("slow"), at_once=True))
     assert (status, problem["code"]) == (503, "kg_timeout")
-    status, answer, _ = ask(body, graph=Broken(Unavailable("gone"), at_once=False))
+    status, answer, _ = post(body, graph=Broken(Unavailable("gone"), at_once=False))
     assert status == 200
     assert [node["id"] for node in answer["nodes"]] == ["HP:1"]
     assert answer["explain"]["degraded_reasons"] == ["kg_unavailable"]

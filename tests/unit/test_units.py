@@ -1,4 +1,4 @@
-"""What can be quoted of a passage, and what stands above it; never a heading or a question."""
+"""Quotable units of a passage with the text above them; never a heading or a question."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,71 +27,74 @@ QUESTIONS = "## May I use it for beer?\n\nYes, with the other seal. It is in the
 FUNCTION = "### `os.freemem()`\n\n<!-- YAML\nadded: v1\n-->\n\nReturns the amount of free memory.\n"
 
 
-def found(text: str) -> list[Part]:
+def units_in(text: str) -> list[Part]:
     return list(units(text))
 
 
-def shown(text: str) -> list[str]:
-    return [unit.shown for unit in found(text)]
+def unit_texts(text: str) -> list[str]:
+    return [unit.shown for unit in units_in(text)]
 
 
 def test_a_row_is_read_with_the_names_of_its_columns() -> None:
-    assert shown(TABLE) == ["retrieve: asks for: 3.0; keeps back: 0.25", "expand: asks for: 1.5"]
-    assert {unit.above for unit in found(TABLE)} == {"Limits"}
-    assert shown(PLAIN_TABLE) == ["Norway: Meals: 56 euros", "Spain: Meals: 32 euros"]
+    assert unit_texts(TABLE) == [
+        "retrieve: asks for: 3.0; keeps back: 0.25",
+        "expand: asks for: 1.5",
+    ]
+    assert {unit.above for unit in units_in(TABLE)} == {"Limits"}
+    assert unit_texts(PLAIN_TABLE) == ["Norway: Meals: 56 euros", "Spain: Meals: 32 euros"]
 
 
 def test_struck_out_text_is_not_quoted() -> None:
     text = "The sail is ~~70~~ 85 euros. The boat is <del>9</del> 8 euros.\n\n~~It was 7 euros.~~\n"
-    assert shown(text) == ["The sail is 85 euros.", "The boat is 8 euros."]
+    assert unit_texts(text) == ["The sail is 85 euros.", "The boat is 8 euros."]
 
 
 def test_a_record_on_a_line_is_a_row() -> None:
-    (row, sentence) = found("Choir: Altos; 2021: 17.\n\nNote: the choir sings; it is loud.\n")
+    (row, sentence) = units_in("Choir: Altos; 2021: 17.\n\nNote: the choir sings; it is loud.\n")
     assert (row.kind, row.fields) == ("row", (("Choir", "Altos"), ("2021", "17.")))
     assert sentence.kind == "sentence"
 
 
 def test_brief_sentences_keep_their_question_up_to_a_limit() -> None:
-    made = parts("When is the gate open? From dawn. Not on Sunday. It is blue.")
-    assert made[-1].before == "When is the gate open? From dawn. Not on Sunday."
-    many = parts("Why? " + "It is so. " * 999)
-    assert max(len(part.before) for part in many) < LONGEST + 20
+    pieces = parts("When is the gate open? From dawn. Not on Sunday. It is blue.")
+    assert pieces[-1].before == "When is the gate open? From dawn. Not on Sunday."
+    long_parts = parts("Why? " + "It is so. " * 999)
+    assert max(len(part.before) for part in long_parts) < LONGEST + 20
 
 
 def test_a_record_is_one_row() -> None:
-    assert shown(RECORD) == ["part: S-1; shelf: B12; supplier: Nordpak"]
+    assert unit_texts(RECORD) == ["part: S-1; shelf: B12; supplier: Nordpak"]
 
 
 def test_a_list_stands_whole_with_its_announcement_and_item_by_item() -> None:
-    assert shown(KINDS) == [
+    assert unit_texts(KINDS) == [
         "It comes in two kinds: fast; slow and steady.",
         "slow and steady",
         "That is all there is.",
     ]
-    assert shown(STEPS)[0] == "Gateway silent: Look at the page; Restart it."
+    assert unit_texts(STEPS)[0] == "Gateway silent: Look at the page; Restart it."
 
 
-def test_an_option_is_said_with_what_it_does() -> None:
-    first, second = found(MANUAL)
+def test_an_option_is_quoted_with_its_description() -> None:
+    first, second = units_in(MANUAL)
     assert first.shown == "-p pid --attach=pid Attach to the process with this ID."
     assert second.shown == "The trace ends at a keyboard interrupt."
     assert "--attach=pid" in second.before
 
 
-def test_what_a_function_does_stands_below_its_name_and_comments_are_left_out() -> None:
-    (one,) = found(FUNCTION)
-    assert (one.shown, one.above) == ("Returns the amount of free memory.", "`os.freemem()`")
+def test_function_descriptions_have_their_name_without_comments() -> None:
+    (unit,) = units_in(FUNCTION)
+    assert (unit.shown, unit.above) == ("Returns the amount of free memory.", "`os.freemem()`")
 
 
 def test_a_sentence_keeps_an_abbreviation_that_looks_like_an_item() -> None:
-    assert shown("It is text (i.e. not binary) in b. small letters.\n") == [
+    assert unit_texts("It is text (i.e. not binary) in b. small letters.\n") == [
         "It is text (i.e. not binary) in b. small letters."
     ]
 
 
 def test_code_is_one_piece_under_the_line_that_introduces_it() -> None:
-    code, prose = found(CODE)
+    code, prose = units_in(CODE)
     assert (code.kind, code.shown, code.above) == (
         "code",
         "tool reset --soft HEAD^",
@@ -101,24 +104,24 @@ def test_code_is_one_piece_under_the_line_that_introduces_it() -> None:
 
 
 def test_headings_and_questions_are_kept_above_and_never_quoted() -> None:
-    first, second = found(QUESTIONS)
+    first, second = units_in(QUESTIONS)
     assert first.shown == "Yes, with the other seal."
     assert first.above == second.above == "May I use it for beer?"
     assert second.before == first.shown
 
 
 def test_a_rule_after_a_blank_line_makes_no_heading() -> None:
-    assert shown("It begins here. It rings at 8:15 each day.\n\n---\n\nThat is the end.") == [
+    assert unit_texts("It begins here. It rings at 8:15 each day.\n\n---\n\nThat is the end.") == [
         "It begins here.",
         "It rings at 8:15 each day.",
         "That is the end.",
     ]
-    assert shown("It rings at 8:15 each day\n---\n\nThat is the end.") == ["That is the end."]
+    assert unit_texts("It rings at 8:15 each day\n---\n\nThat is the end.") == ["That is the end."]
 
 
 @given(st.text(alphabet=list("ab.:`-#*|=? \n~1\t"), max_size=300))
 def test_units_are_stretches_of_the_text(text: str) -> None:
-    for unit in found(text):
+    for unit in units_in(text):
         assert 0 <= unit.start < unit.end <= len(text)
         assert 0 < len(unit.shown) <= LONGEST
         assert not unit.shown.rstrip().endswith("?")

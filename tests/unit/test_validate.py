@@ -22,16 +22,16 @@ def problem(validated: Validated) -> dict:
 
 
 def test_defaults_make_a_plan() -> None:
-    made = run({"query": "  what is it?  "})
-    assert made.reply is None
-    assert made.scope is not None
-    assert (made.scope.namespace, made.scope.groups) == ("default", None)
-    assert made.plan is not None
-    assert made.plan.query == "what is it?"
-    assert made.plan.deadline_ms - made.plan.started_ms == 12_000
-    assert made.plan.retrieval.channels == {"bm25": 80, "splade": 80, "dense": 60, "facts": 20}
-    assert made.plan.groups is None
-    assert made.plan.synthesis is None
+    result = run({"query": "  what is it?  "})
+    assert result.reply is None
+    assert result.scope is not None
+    assert (result.scope.namespace, result.scope.groups) == ("default", None)
+    assert result.plan is not None
+    assert result.plan.query == "what is it?"
+    assert result.plan.deadline_ms - result.plan.started_ms == 12_000
+    assert result.plan.retrieval.channels == {"bm25": 80, "splade": 80, "dense": 60, "facts": 20}
+    assert result.plan.groups is None
+    assert result.plan.synthesis is None
 
 
 def test_every_error_comes_at_once_with_its_path() -> None:
@@ -42,10 +42,10 @@ def test_every_error_comes_at_once_with_its_path() -> None:
         "kg_expansion": {"hops": 4}, "synthesis": {"enabled": True, "model": "nobody"},
         "verbosity": "loud", "providers": {"embedding": "x"},
     }  # fmt: skip
-    found = problem(run(body))
-    assert found["status"] == 400
-    assert found["code"] == "invalid_request"
-    assert {error["path"] for error in found["errors"]} == {
+    reply = problem(run(body))
+    assert reply["status"] == 400
+    assert reply["code"] == "invalid_request"
+    assert {error["path"] for error in reply["errors"]} == {
         "$.query",
         "$.top_k",
         "$.namespace",
@@ -86,9 +86,9 @@ def test_an_unlimited_answer_has_300_tokens(synthesis, budget, tokens) -> None:
     ],
 )  # fmt: skip
 def test_no_bytes_get_past(raw: bytes) -> None:
-    found = problem(run(raw))
-    assert found["status"] == 400
-    assert found["errors"]
+    reply = problem(run(raw))
+    assert reply["status"] == 400
+    assert reply["errors"]
 
 
 @pytest.mark.parametrize("query", ["年假", "C# ", "hi", "é", "  é!", "🎉"])
@@ -103,24 +103,24 @@ def test_a_question_has_at_least_three_bytes(query: str) -> None:
 
 
 def test_search_refuses_what_only_answers_have() -> None:
-    found = problem(
+    reply = problem(
         run({"query": "abc", "synthesis": {}, "budget": {"max_tokens_gen": 5}}, route="search")
     )
-    assert {error["path"] for error in found["errors"]} == {
+    assert {error["path"] for error in reply["errors"]} == {
         "$.synthesis",
         "$.budget.max_tokens_gen",
     }
-    made = run({"query": "abc"}, route="search")
-    assert made.plan is not None
-    assert (made.plan.top_k, made.plan.snippet_chars) == (8, 200)
+    result = run({"query": "abc"}, route="search")
+    assert result.plan is not None
+    assert (result.plan.top_k, result.plan.snippet_chars) == (8, 200)
 
 
 def test_namespace_must_be_granted() -> None:
     caller = Caller(sub="a", namespaces=("mine",), groups=("g",))
     assert problem(run({"query": "abc", "namespace": "other"}, caller=caller))["status"] == 403
-    made = run({"query": "abc", "namespace": "mine"}, caller=caller)
-    assert made.plan is not None
-    assert made.plan.groups == ("g",)
+    result = run({"query": "abc", "namespace": "mine"}, caller=caller)
+    assert result.plan is not None
+    assert result.plan.groups == ("g",)
     several = {"query": "abc", "namespaces": ["mine", "other", "mine"]}
     assert "'other'" in problem(run(several, caller=caller))["detail"]
     caller = caller.model_copy(update={"namespaces": ("mine", "other")})
@@ -135,15 +135,17 @@ def test_a_large_body_is_413() -> None:
 
 
 def test_the_ceiling_wins_and_says_so() -> None:
-    made = run({"query": "abc", "budget": {"timeout_s": 60}}, max_timeout_s=5)
-    assert made.plan is not None
-    assert made.plan.budget_limits.timeout_s == 5
-    assert any("ceiling" in warning for warning in made.plan.warnings)
+    result = run({"query": "abc", "budget": {"timeout_s": 60}}, max_timeout_s=5)
+    assert result.plan is not None
+    assert result.plan.budget_limits.timeout_s == 5
+    assert any("ceiling" in warning for warning in result.plan.warnings)
 
 
-def test_a_cache_key_belongs_to_one_caller_with_one_set_of_rights() -> None:
-    def key(body=None, route="answer", **who) -> tuple[str, str]:
-        caller = Caller(**({"sub": "a", "namespaces": ("*",), "groups": ("g", "h")} | who))
+def test_cache_keys_depend_on_caller_and_rights() -> None:
+    def key(body=None, route="answer", **caller_fields) -> tuple[str, str]:
+        caller = Caller(
+            **({"sub": "a", "namespaces": ("*",), "groups": ("g", "h")} | caller_fields)
+        )
         plan = run(body or {"query": "abc", "cache_key": "k"}, route, caller).plan
         assert plan is not None
         assert plan.cache is not None
@@ -161,8 +163,8 @@ def test_a_cache_key_belongs_to_one_caller_with_one_set_of_rights() -> None:
     assert len({place for place, _ in places}) == 6
     # The searched namespaces, also of a request that names none, are added by `recall`.
     assert key() == key({"query": "abc", "cache_key": "k", "namespace": "other"})
-    for more in ({"query": "abcd"}, {"history": [SEIZURES]}):
-        other = key({"query": "abc", "cache_key": "k", **more})
+    for fields in ({"query": "abcd"}, {"history": [SEIZURES]}):
+        other = key({"query": "abc", "cache_key": "k", **fields})
         assert other[0] == key()[0]
         assert other[1] != key()[1]
     assert key(route="search")[1] != key()[1]
@@ -222,7 +224,7 @@ def test_a_wrong_history_is_refused_with_its_path(history, path: str, code: str)
         ((), None, False),
     ],
 )
-def test_a_request_without_a_namespace_is_decided_by_the_index_if_several_are_granted(
+def test_the_index_chooses_among_several_granted_namespaces(
     granted: tuple[str, ...], fallback: str | None, is_open: bool
 ) -> None:
     validated = run({"query": "abc"}, caller=Caller(sub="s", namespaces=granted))

@@ -54,16 +54,16 @@ DIFFERENT = [
 
 @pytest.mark.parametrize(("claimed", "text"), [row[1:] for row in EQUAL], ids=[r[0] for r in EQUAL])
 def test_equal_values_agree(claimed: str, text: str) -> None:
-    stated = values(text)
-    assert any(is_stated(one, stated) for one in values(claimed))
+    evidence = values(text)
+    assert any(is_stated(value, evidence) for value in values(claimed))
 
 
 @pytest.mark.parametrize(
     ("claimed", "text"), [row[1:] for row in DIFFERENT], ids=[r[0] for r in DIFFERENT]
 )
 def test_different_values_do_not_agree(claimed: str, text: str) -> None:
-    first, stated = values(claimed)[0], values(text)
-    assert not is_stated(first, stated)
+    first, evidence = values(claimed)[0], values(text)
+    assert not is_stated(first, evidence)
 
 
 def test_unstated_numbers_are_listed_as_written() -> None:

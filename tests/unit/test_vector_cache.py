@@ -79,7 +79,7 @@ def test_stretches_are_computed_with_their_text_and_once(tmp_path: Path) -> None
     assert again.computed == []
 
 
-def test_what_was_computed_before_a_timeout_is_kept(tmp_path: Path) -> None:
+def test_results_before_a_timeout_are_cached(tmp_path: Path) -> None:
     texts = [f"text {i:03d}" for i in range(200)]
     with pytest.raises(Timeout):
         CachedEmbedder(CountingEncoder(fail_after=100), tmp_path).embed(texts, Deadline.after(60.0))
@@ -123,7 +123,7 @@ def test_the_entries_that_expire_first_make_room(tmp_path: Path) -> None:
     cache = VectorCache(tmp_path, most_bytes=1 << 20)
     for number in range(20):
         cache.put({f"{number:02d}/{part}": bytes(20_000) for part in range(5)})
-    kept = cache.get([f"{number:02d}/{part}" for number in range(20) for part in range(5)])
-    assert 20 < len(kept) < 60
-    assert {f"19/{part}" for part in range(5)} <= kept.keys()
+    entries = cache.get([f"{number:02d}/{part}" for number in range(20) for part in range(5)])
+    assert 20 < len(entries) < 60
+    assert {f"19/{part}" for part in range(5)} <= entries.keys()
     assert (tmp_path / "vectors.sqlite").stat().st_size < 2 << 20

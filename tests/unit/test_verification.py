@@ -1,4 +1,4 @@
-"""Windows of passages, and what a verifier's opinions decide."""
+"""Windows of passages, and decisions from a verifier's opinions."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -36,29 +36,32 @@ def decided(*opinions: Opinion | None, source: str = "The gate opens at 8 bar.")
 
 def test_a_sentence_without_an_end_is_cut() -> None:
     text = "word " * 1000
-    found = windows(text)
-    assert max(map(len, found)) <= LONGEST
-    assert "".join(found).replace(" ", "") == text.replace(" ", "")
+    texts = windows(text)
+    assert max(map(len, texts)) <= LONGEST
+    assert "".join(texts).replace(" ", "") == text.replace(" ", "")
 
 
 def test_the_best_windows_come_in_order_and_then_joined() -> None:
     passage = f"The gate opens at 8 bar. {FILLER} The gate closes at 3 bar. {FILLER}"
-    found = best_windows("The gate opens at 8 bar and closes at 3 bar.", (passage, FILLER))
-    assert len(found) == 4
-    assert found[0].startswith("The gate opens") and "gate closes" in found[1]
-    assert found[3] == "\n".join(found[:3])
+    texts = best_windows("The gate opens at 8 bar and closes at 3 bar.", (passage, FILLER))
+    assert len(texts) == 4
+    assert texts[0].startswith("The gate opens") and "gate closes" in texts[1]
+    assert texts[3] == "\n".join(texts[:3])
     assert best_windows("The gate opens.", ("The gate opens.",) * 2) == ("The gate opens.",)
     assert best_windows("The gate opens.", ()) == ()
 
 
 def test_the_threshold_is_the_verifiers_own() -> None:
-    made = decided(Opinion(0.6), Opinion(0.59), Opinion(0.1, 0.7), Opinion(0.1, 0.2), None)
-    shown = [one and (one.verdict, one.support, one.reason) for one in made.decisions]
-    assert shown == [
+    verification = decided(Opinion(0.6), Opinion(0.59), Opinion(0.1, 0.7), Opinion(0.1, 0.2), None)
+    summary = [
+        decision and (decision.verdict, decision.support, decision.reason)
+        for decision in verification.decisions
+    ]
+    assert summary == [
         ("supported", 0.6, None), ("unsupported", 0.59, "not_stated"),
         ("unsupported", 0.1, "contradicted"), ("unsupported", 0.1, "not_stated"), None,
     ]  # fmt: skip
-    assert made.problem is None
+    assert verification.problem is None
 
 
 @pytest.mark.parametrize(
@@ -68,19 +71,23 @@ def test_the_threshold_is_the_verifiers_own() -> None:
 )  # fmt: skip
 def test_one_lie_voids_the_batch(opinions: Sequence[Opinion]) -> None:
     run = call()
-    made = verify(
+    verification = verify(
         run, Scripted(lambda pairs: opinions), [Claim("A gate.", ("A gate.",))], Deadline.after(3.0)
     )
-    assert made.decisions == (None,) and made.problem is not None
+    assert verification.decisions == (None,) and verification.problem is not None
     assert run.degraded == ["verifier_unavailable"]
 
 
 def test_at_most_twelve_claims_are_sent_in_one_batch() -> None:
     scripted = Scripted(lambda pairs: [Opinion(0.9)] * len(pairs))
     claims = [Claim("No source.", ())] + [Claim(f"Gate {n}.", ("A gate.",)) for n in range(20)]
-    made = verify(call(), scripted, claims, Deadline.after(3.0))
+    verification = verify(call(), scripted, claims, Deadline.after(3.0))
     assert [len(pairs) for pairs in scripted.asked] == [12]
-    assert [bool(one) for one in made.decisions] == [False, *[True] * 12, *[False] * 8]
+    assert [bool(decision) for decision in verification.decisions] == [
+        False,
+        *[True] * 12,
+        *[False] * 8,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -90,14 +97,14 @@ def test_at_most_twelve_claims_are_sent_in_one_batch() -> None:
 )  # fmt: skip
 def test_a_quote_counts_where_a_source_holds_it(quote: str, counts: bool) -> None:
     run = call()
-    made = verify(
+    verification = verify(
         run,
         Scripted(lambda _: [Opinion(0.9, None, (quote,))]),
         [Claim("The gate opens at 8 bar.", ("The gate opens at 8 bar.",))],
         Deadline.after(3.0),
     )
-    (decision,) = made.decisions
-    assert (decision is not None) == counts == (made.problem is None)
+    (decision,) = verification.decisions
+    assert (decision is not None) == counts == (verification.problem is None)
     assert run.degraded == ([] if counts else ["verifier_unavailable"])
     if decision is not None:
         assert decision.quotes == (quote,)
@@ -105,10 +112,10 @@ def test_a_quote_counts_where_a_source_holds_it(quote: str, counts: bool) -> Non
 
 def test_a_quote_of_the_fenced_text_counts() -> None:
     source = "The gate [3] opens <<at>> 8 bar."
-    shown = judge.messages([("A gate.", [source])])[1]["content"]
-    assert "The gate (3) opens <at> 8 bar." in shown
-    made = decided(Opinion(0.9, None, ("The gate (3) opens <at> 8 bar.",)), source=source)
-    assert made.decisions[0] is not None
+    prompt = judge.messages([("A gate.", [source])])[1]["content"]
+    assert "The gate (3) opens <at> 8 bar." in prompt
+    verification = decided(Opinion(0.9, None, ("The gate (3) opens <at> 8 bar.",)), source=source)
+    assert verification.decisions[0] is not None
 
 
 def test_the_strongest_opinion_is_of_any_source() -> None:
@@ -135,11 +142,11 @@ BROKEN = ['{"n": 2, "verdict": "supp', '{"n": 2, "verdict": "maybe", "quotes": [
 def test_a_broken_row_loses_one_verdict(broken: str) -> None:
     row = '{{"n": {}, "verdict": "Supported", "quotes": ["The {{gate}} opens."]}}'
     reply = f'<think>{{1}}</think>{{"statements": [{row.format(1)}, {broken}, {row.format(3)}'
-    found = judge.parse(reply, 3, "llm:m")
-    assert [row and row.verdict for row in found] == ["supported", None, "supported"]
+    parsed = judge.parse(reply, 3, "llm:m")
+    assert [row and row.verdict for row in parsed] == ["supported", None, "supported"]
 
 
 def test_a_reply_may_have_words_around_it_and_fields_more() -> None:
     row = '{"n": 1, "verdict": "not_stated", "quotes": [], "why": "x"}'
-    (found,) = judge.parse(f'Sure:\n```json\n{{"statements": [{row}]}}\n```', 1, "llm:m")
-    assert found is not None and found.verdict == "not_stated"
+    (parsed,) = judge.parse(f'Sure:\n```json\n{{"statements": [{row}]}}\n```', 1, "llm:m")
+    assert parsed is not None and parsed.verdict == "not_stated"

@@ -1,4 +1,4 @@
-"""An answer with a verifier: what it may decide, what it may not, and what a reader is told."""
+"""An answer with a verifier: its decisions, their limits, and the report."""
 
 from collections.abc import Sequence
 
@@ -24,7 +24,7 @@ WRONG, BARE = "The gate opens at 9 bar [1].", "The lamp is new."
 
 
 class Words:
-    """Supports what a source has all words of; keeps what it was asked."""
+    """Supports claims whose words are all in a source; `asked`: its inputs."""
 
     name, threshold = "llm:judge", 0.5
 
@@ -37,7 +37,7 @@ class Words:
         self.asked.append(pairs)
         self.times.append(deadline.remaining())
         return [
-            Opinion(0.9 if any(supports(pair.claim, one) for one in pair.sources) else 0.1,
+            Opinion(0.9 if any(supports(pair.claim, source) for source in pair.sources) else 0.1,
                     0.7, (self.quote,) if self.quote else ())
             for pair in pairs
         ]  # fmt: skip
@@ -45,21 +45,21 @@ class Words:
 
 def bound(verifier: Verifier, author: str | None = None) -> tuple[Asking, list[str]]:
     run = call()
-    made = asking(run, verifier, author)
-    assert made is not None
-    return made, run.degraded  # type: ignore[return-value]
+    asker = asking(run, verifier, author)
+    assert asker is not None
+    return asker, run.degraded  # type: ignore[return-value]
 
 
 def verdicts(report: Grounding | None) -> list[tuple[str, str | None]]:
     assert report is not None
-    return [(one.verdict, one.decided_by) for one in report.sentences]
+    return [(sentence.verdict, sentence.decided_by) for sentence in report.sentences]
 
 
 def test_nobody_is_asked_where_nothing_is_open() -> None:
     judge = Words()
     report = check_answer(f"{QUOTED} {BARE}", BLOCKS, verifier=bound(judge)[0]).grounding
     assert not judge.asked and report is not None
-    assert [one.name for one in report.checked_by] == ["rules"]
+    assert [checker.name for checker in report.checked_by] == ["rules"]
     assert asking(call(), None) is None
 
 
@@ -76,39 +76,49 @@ def test_a_quote_becomes_the_span() -> None:
     words = "gate opens at 8 bar"
     report = check_answer(RIGHT, BLOCKS, verifier=bound(Words(quote=words))[0]).grounding
     assert report is not None
-    (one,) = report.sentences
-    assert one.quote == words and one.span is not None
-    assert (one.span.uuid, one.span.char_start, one.span.char_end) == ("u1", 104, 123)
+    (sentence,) = report.sentences
+    assert sentence.quote == words and sentence.span is not None
+    assert (sentence.span.uuid, sentence.span.char_start, sentence.span.char_end) == (
+        "u1",
+        104,
+        123,
+    )
 
 
-def test_drop_removes_what_the_verifier_refutes_and_asks_once() -> None:
+def test_drop_removes_refuted_sentences_with_one_call() -> None:
     judge = Words()
-    made = check_answer(f"{RIGHT} {WRONG} {BARE}", BLOCKS, repair="drop", verifier=bound(judge)[0])
-    assert made.answer == RIGHT and len(judge.asked) == 1
-    assert verdicts(made.grounding) == [("supported", "llm:judge")]
+    result = check_answer(
+        f"{RIGHT} {WRONG} {BARE}", BLOCKS, repair="drop", verifier=bound(judge)[0]
+    )
+    assert result.answer == RIGHT and len(judge.asked) == 1
+    assert verdicts(result.grounding) == [("supported", "llm:judge")]
 
 
 def test_an_added_marker_is_judged_too() -> None:
     judge = Words()
-    made = check_answer(
+    result = check_answer(
         "The old gate opens at 8 bar.", BLOCKS, repair="attribute", verifier=bound(judge)[0]
     )
-    assert made.grounding is not None
-    (one,) = made.grounding.sentences
-    assert one.verdict == "supported" and one.citations == (1,) and "marker_added" in one.reasons
+    assert result.grounding is not None
+    (sentence,) = result.grounding.sentences
+    assert (
+        sentence.verdict == "supported"
+        and sentence.citations == (1,)
+        and "marker_added" in sentence.reasons
+    )
 
 
 def test_a_text_of_somebody_else_is_verified_as_it_stands() -> None:
     cited = ground_text(f"{RIGHT} {WRONG}", BLOCKS, None, bound(Words())[0])
-    assert [one for one, _ in verdicts(cited)] == ["supported", "unsupported"]
+    assert [verdict for verdict, _ in verdicts(cited)] == ["supported", "unsupported"]
     judge = Words()
     bare = ground_sentences(
         "The old gate opens at 8 bar. Ann painted the red gate.",
         [[LAMP, GATE], [LAMP, GATE]], None, bound(judge)[0],
     )  # fmt: skip
-    assert [one for one, _ in verdicts(bare)] == ["supported", "unsupported"]
+    assert [verdict for verdict, _ in verdicts(bare)] == ["supported", "unsupported"]
     assert all(len(pair.sources) == 3 for pair in judge.asked[0]), "two passages, and both joined"
-    assert all(len(one.citations) == 1 for one in bare.sentences)
+    assert all(len(sentence.citations) == 1 for sentence in bare.sentences)
 
 
 def test_a_stream_tells_the_rules_verdicts_first_and_then_what_changed() -> None:
@@ -116,13 +126,13 @@ def test_a_stream_tells_the_rules_verdicts_first_and_then_what_changed() -> None
     by_rules = check_answer(answer, BLOCKS).grounding
     final = check_answer(answer, BLOCKS, verifier=bound(Words())[0]).grounding
     live = LiveAnswer(lambda text: (text, check_answer(text, BLOCKS).grounding))
-    told = live.more(answer)
-    rest, repairs = live.end(answer, final)
+    early = live.more(answer)
+    late, repairs = live.end(answer, final)
     assert not repairs, "a verifier's verdict repairs no sentence"
     assert by_rules is not None
-    shown = [one.verdict for one in (*told, *rest)]
-    assert shown == [one.verdict for one in by_rules.sentences]
-    assert [(one.index, one.verdict, one.decided_by) for one in changes(final)] == [
+    streamed = [sentence.verdict for sentence in (*early, *late)]
+    assert streamed == [sentence.verdict for sentence in by_rules.sentences]
+    assert [(change.index, change.verdict, change.decided_by) for change in changes(final)] == [
         (1, "supported", "llm:judge"), (2, "unsupported", "llm:judge")
     ]  # fmt: skip
     assert changes(by_rules) == () == changes(None)

@@ -13,7 +13,7 @@ from docstokg.contracts.outline import Outline
 from docstokg.errors import LoadError
 from docstokg.observability import Telemetry
 from docstokg.wiring import Wiring
-from docstokg_local.cli.question import ask
+from docstokg_local.cli.question import submit
 from docstokg_local.cli.verify import verify_response
 from docstokg_local.engine.workflow import LocalWorkflow
 from tests.conftest import load_folder
@@ -60,7 +60,7 @@ def saved(folder: Path, cache_dir: Path) -> dict[str, Any]:
         "budget": {"max_tokens_gen": 100},
     }
     ports = wiring(folder, cache_dir)
-    body = ask(LocalWorkflow(ports), question).body
+    body = submit(LocalWorkflow(ports), question).body
     ports.close()
     assert body["grounding"]["sentences"][0]["decided_by"] == "rules"
     return body

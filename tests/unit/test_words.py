@@ -22,7 +22,7 @@ def test_stems_are_those_of_porter2() -> None:
     ]  # fmt: skip
 
 
-def test_content_stems_leave_stop_words_out_and_cut_solid_scripts_in_pairs() -> None:
+def test_content_stems_omit_stop_words_and_pair_characters() -> None:
     assert content_stems("The Studies of it") == ("studi",)
     assert content_stems("\u6771\u4eac\u90fd") == ("\u6771\u4eac", "\u4eac\u90fd")
 

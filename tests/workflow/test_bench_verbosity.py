@@ -25,8 +25,8 @@ def test_each_question_is_measured_with_each_verbosity(
     assert not any(row[name] for row in rows if row not in graph for name in COUNTERS)
     text = write(rows, "Title", tmp_path / "verbosity")
     with (tmp_path / "verbosity.csv").open(encoding="utf-8") as file:
-        read = list(csv.DictReader(file))
-    assert tuple(read[0]) == FIELDS
-    assert len(read) == len(rows)
+        records = list(csv.DictReader(file))
+    assert tuple(records[0]) == FIELDS
+    assert len(records) == len(rows)
     assert text.count("\n| ") == 1 + len(VERBOSITIES)
     assert (tmp_path / "verbosity.md").read_text("utf-8") == text

@@ -94,9 +94,9 @@ def expand(payload: dict[str, Any]) -> dict[str, Any]:
 
 def respond(payload: dict[str, Any]) -> dict[str, Any]:
     """Show what arrived, so that equal outputs mean equal data."""
-    shown = {key: value for key, value in payload.items() if key != "plan"}
+    visible = {key: value for key, value in payload.items() if key != "plan"}
     failure = payload.get("failure") or {}
-    return {"statusCode": failure.get("status", 200), "body": json.dumps(shown, sort_keys=True)}
+    return {"statusCode": failure.get("status", 200), "body": json.dumps(visible, sort_keys=True)}
 
 
 HEALTHY: dict[str, Step] = {
@@ -208,19 +208,19 @@ def definition(scenario: Scenario, asl: dict[str, Any]) -> dict[str, Any]:
 
     Synthesize keeps its own expression: there the deadline is what makes it one second.
     """
-    found = copy.deepcopy(asl)
-    for state in found["States"].values():
+    machine = copy.deepcopy(asl)
+    for state in machine["States"].values():
         if state["Type"] == "Task" and "$millis()" not in str(state["TimeoutSeconds"]):
             name = state["Arguments"]["FunctionName"].removeprefix("${").removesuffix("Function}")
             hangs = isinstance(scenario.steps.get(name), slow) and scenario.machine_s > 1
             state["TimeoutSeconds"] = 1 if hangs else 20
-    found["TimeoutSeconds"] = scenario.machine_s
-    return found
+    machine["TimeoutSeconds"] = scenario.machine_s
+    return machine
 
 
 def functions(scenario: Scenario) -> dict[str, Step]:
-    made = {name: make() for name, make in scenario.fresh.items()}
-    return HEALTHY | scenario.steps | made
+    fresh_steps = {name: make() for name, make in scenario.fresh.items()}
+    return HEALTHY | scenario.steps | fresh_steps
 
 
 @dataclass(frozen=True)
@@ -280,10 +280,12 @@ def throttled_at(state: str) -> Scenario:
     def step(function: str) -> Step:
         def call(payload: dict[str, Any]) -> dict[str, Any]:
             mode = payload.get("mode")
-            here = next((one for one in mode_of if mode_of[one] == mode), function)
-            if here == state:
+            chosen = next((name for name in mode_of if mode_of[name] == mode), function)
+            if chosen == state:
                 return fails(THROTTLED)(payload)
-            return copy.deepcopy(special[here]) if here in special else HEALTHY[function](payload)
+            return (
+                copy.deepcopy(special[chosen]) if chosen in special else HEALTHY[function](payload)
+            )
 
         return call
 
@@ -298,7 +300,7 @@ def throttled_at(state: str) -> Scenario:
 def test_a_throttled_state_refuses_or_degrades(state: str) -> None:
     """An answer that cannot go on is 429 with Retry-After, and no answer counts as crashed."""
     asl = json.loads(DEFINITION.read_text("utf-8"))
-    tasks = {name for name, one in asl["States"].items() if one["Type"] == "Task"}
+    tasks = {name for name, definition in asl["States"].items() if definition["Type"] == "Task"}
     assert tasks == {*REFUSED_AT_ONCE, *CARRIED_ON}
     scenario = throttled_at(state)
     outcome = ours(scenario)
@@ -329,7 +331,7 @@ NAMED = {"status": 400, "code": "namespace_required", "detail": "Name one."}
         (fails("X"), "", 500, []),
     ],
 )
-def test_the_recall_step_decides_the_namespace_of_a_request_that_names_none(
+def test_the_recall_step_chooses_a_missing_namespace(
     recalled: Step, fallback: str, status: int, searched: list[str]
 ) -> None:
     plan, seen = validated(), list[str]()

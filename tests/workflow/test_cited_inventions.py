@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.builders import write_files, written
+from tests.builders import answer_request, write_files
 from tests.conftest import load_folder
 from tests.model_server import ModelServer, serving
 
@@ -26,7 +26,7 @@ def warned(client: Any, model: ModelServer, topic: dict[str, Any], claim: str) -
         return f"{claim.rstrip('.')} [{rank}]."
 
     model.answer = reply
-    body = written(topic["question"], model="gpt-4o-mini")
+    body = answer_request(topic["question"], model="gpt-4o-mini")
     response = client.post("/v1/answer", json=body).json()
     warnings = [text for text in response["warnings"] if "No cited source contains" in text]
     (sentence,) = response["grounding"]["sentences"]
@@ -39,7 +39,7 @@ def warned(client: Any, model: ModelServer, topic: dict[str, Any], claim: str) -
 def test_inventions_warn_and_true_replies_seldom(
     tmp_path: Path, cache_dir: Path, client_for: Callable[..., Any]
 ) -> None:
-    folder = write_files(tmp_path / "corpus", {one["name"]: one["text"] for one in TOPICS})
+    folder = write_files(tmp_path / "corpus", {topic["name"]: topic["text"] for topic in TOPICS})
     load_folder(folder, tmp_path / "s.sqlite", cache_dir)
     counts = {}
     with serving(ModelServer()) as model:

@@ -34,7 +34,7 @@ def answered(cli: Cli, tmp_path: Path) -> Path:
     return path
 
 
-def test_ask_takes_a_request_file_and_what_is_beside_it_wins(cli: Cli, tmp_path: Path):
+def test_options_override_the_request_file(cli: Cli, tmp_path: Path):
     request = tmp_path / "request.json"
     request.write_text(
         json.dumps({"query": "Ignored here?", "top_k": 1, "kg_expansion": {"enabled": False}})
@@ -195,7 +195,7 @@ def test_verify_proves_an_honest_response_and_finds_every_tampering(cli: Cli, an
         assert "not proven" in out, TAMPERINGS.index(tamper)
 
 
-def test_verify_refuses_what_is_no_response(cli: Cli, tmp_path: Path):
+def test_verify_refuses_files_without_a_response(cli: Cli, tmp_path: Path):
     path = tmp_path / "x.json"
     for text in ("{", "[]", '{"query": "x"}'):
         path.write_text(text)
@@ -245,7 +245,7 @@ def test_eval_writes_the_report(cli: Cli, tmp_path: Path):
     assert runs["down:index"]["metrics"]["mrr"] == 0.0
 
 
-def test_doctor_tells_what_is_missing_and_how_to_get_it(cli: Cli, tmp_path: Path):
+def test_doctor_names_missing_parts_and_remedies(cli: Cli, tmp_path: Path):
     code, out, _ = cli("doctor")
     assert code == 0, out
     assert "7 chunks" in out
@@ -271,11 +271,11 @@ def test_doctor_names_the_files_of_a_model_that_are_not_there(
 
 def test_ask_says_once_why_a_model_did_not_answer(cli: Cli, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("DOCSTOKG_OPENAI_API_KEY", raising=False)
-    asked = ("ask", QUESTION, "--synthesize", "gpt-4o-mini")
-    _, out, _ = cli(*asked)
+    arguments = ("ask", QUESTION, "--synthesize", "gpt-4o-mini")
+    _, out, _ = cli(*arguments)
     assert "DOCSTOKG_OPENAI_API_KEY" in out
     assert "temporarily unavailable" not in out
-    _, out, _ = cli(*asked, "--json")
+    _, out, _ = cli(*arguments, "--json")
     assert SYNTHESIS_UNAVAILABLE in json.loads(out)["warnings"]
 
 
@@ -299,10 +299,10 @@ def test_every_command_teaches_and_takes_the_stores():
     assert runner.invoke(app, ["--help"]).exit_code == 0
     for command in app.registered_commands:
         name = command.name or command.callback.__name__  # type: ignore[union-attr]
-        shown = runner.invoke(app, [name, "--help"])
-        assert shown.exit_code == 0
+        help_page = runner.invoke(app, [name, "--help"])
+        assert help_page.exit_code == 0
         if name not in ("trace", "receipt-key"):  # they read logs and a key, not stores
-            assert "--index" in shown.output and "--graph" in shown.output
+            assert "--index" in help_page.output and "--graph" in help_page.output
 
 
 def test_help_loads_nothing_heavy():
@@ -319,11 +319,11 @@ def test_each_ask_leaves_a_trace_that_is_read_back(cli: Cli, copied_store: Path)
     """In processes of their own, which end right after the answer."""
     named = ["--index", f"sqlite:///{copied_store}"]
     program = "from docstokg_local.cli.extras import main; main()"
-    asked = ("ask", QUESTION, "--synthesize", "extractive", "--json")
+    arguments = ("ask", QUESTION, "--synthesize", "extractive", "--json")
     responses = []
     for _ in range(2):
         env = {**os.environ, "DOCSTOKG_TRACES": "local"}
-        done = ran(sys.executable, "-c", program, *asked, *named, check=True, env=env)
+        done = ran(sys.executable, "-c", program, *arguments, *named, check=True, env=env)
         responses.append(json.loads(done.stdout))
     for response in responses:
         request_id = response["metadata"]["request_id"]
@@ -331,10 +331,12 @@ def test_each_ask_leaves_a_trace_that_is_read_back(cli: Cli, copied_store: Path)
         assert code == 0
         assert out.startswith(f"{request_id}, namespace default, ")
         assert hashlib.sha256(QUESTION.encode()).hexdigest() in out
-        for one in response["citations"]:
-            cited = "  cited" if one["cited"] else ""
-            assert f"[{one['rank']}]  {one['score']:.2f}  {one['uuid']}{cited}\n" in out
-            assert one["snippet"] not in out
+        for citation in response["citations"]:
+            cited = "  cited" if citation["cited"] else ""
+            assert (
+                f"[{citation['rank']}]  {citation['score']:.2f}  {citation['uuid']}{cited}\n" in out
+            )
+            assert citation["snippet"] not in out
         assert "HP:0001250" in out
     code, out, _ = cli("trace", "nothing", "--graph", store=copied_store)
     assert (code, out) == (1, "no stored trace of nothing\n")

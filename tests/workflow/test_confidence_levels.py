@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import write_files, written
+from tests.builders import answer_request, write_files
 from tests.conftest import load_folder
 from tests.model_server import ModelServer, serving
 
@@ -58,38 +58,38 @@ def noted(folder: Path, texts: dict[str, str]) -> Path:
     return write_files(folder, {f"{name}.md": text for name, text in texts.items()})
 
 
-def ask(client: Any, question: str, model: str, namespace: str = "default") -> dict[str, Any]:
-    body = written(question, model=model, namespace=namespace)
+def answer_of(client: Any, question: str, model: str, namespace: str = "default") -> dict[str, Any]:
+    body = answer_request(question, model=model, namespace=namespace)
     return dict(client.post("/v1/answer", json=body).json())
 
 
-def of_scripted_model(asked: dict[str, Any], *, is_right: bool) -> str:
+def of_scripted_model(request: dict[str, Any], *, is_right: bool) -> str:
     """Return the reply to the question of a prompt, with the marker of its or another passage."""
-    prompt = asked["messages"][-1]["content"]
-    one = next(one for one in REPLIES if f"Question: {one['question']}" in prompt)
+    prompt = request["messages"][-1]["content"]
+    case = next(case for case in REPLIES if f"Question: {case['question']}" in prompt)
     ranks = {text: rank for rank, text in PASSAGE.findall(prompt)}
-    own = next(rank for text, rank in ranks.items() if one["text"][:60] in text)
-    other = next(rank for rank in ranks.values() if rank != own)
-    return f"{one['reply'].rstrip('.')} [{own if is_right else other}]."
+    right_rank = next(rank for text, rank in ranks.items() if case["text"][:60] in text)
+    other = next(rank for rank in ranks.values() if rank != right_rank)
+    return f"{case['reply'].rstrip('.')} [{right_rank if is_right else other}]."
 
 
 def test_right_replies_are_trusted_and_the_same_replies_cited_wrongly_less(
     tmp_path: Path, cache_dir: Path, client_for: Callable[..., Any]
 ) -> None:
-    texts = {one["id"]: f"# {one['title']}\n\n{one['text']}\n" for one in REPLIES}
+    texts = {case["id"]: f"# {case['title']}\n\n{case['text']}\n" for case in REPLIES}
     load_folder(noted(tmp_path / "corpus", texts), tmp_path / "s.sqlite", cache_dir)
     values: dict[bool, list[float]] = {}
     for is_right in (True, False):
 
-        def reply(asked: dict[str, Any], is_right: bool = is_right) -> str:
-            return of_scripted_model(asked, is_right=is_right)
+        def reply(request: dict[str, Any], is_right: bool = is_right) -> str:
+            return of_scripted_model(request, is_right=is_right)
 
         with serving(ModelServer(answer=reply)) as model:
             client = client_for(tmp_path / "s.sqlite", llm_base_url=model.url, llm_api_key="k")
-            found = [ask(client, one["question"], "gpt-4o-mini") for one in REPLIES]
+            answers = [answer_of(client, case["question"], "gpt-4o-mini") for case in REPLIES]
             assert len(model.requests) == len(REPLIES)
-        values[is_right] = [one["confidence"] for one in found]
-        assert all(one["grounding"]["grounded"] is None for one in found)
+        values[is_right] = [answer["confidence"] for answer in answers]
+        assert all(answer["grounding"]["grounded"] is None for answer in answers)
     lower = sum(wrong < right for right, wrong in zip(values[True], values[False], strict=True))
     print("right", values[True], "wrong", values[False])
     assert median(values[True]) >= 0.5
@@ -107,6 +107,6 @@ def test_five_agreeing_sources_are_not_below_one(
         folder = noted(tmp_path / namespace, {**texts, "garden": OTHER})
         load_folder(folder, store, cache_dir, namespace=namespace)
     client = client_for(store)
-    one, five = (ask(client, question, "extractive", name) for name in ("one", "five"))
-    print(one["answer"], one["confidence"], five["answer"], five["confidence"])
-    assert five["confidence"] >= one["confidence"]
+    single, five = (answer_of(client, question, "extractive", name) for name in ("one", "five"))
+    print(single["answer"], single["confidence"], five["answer"], five["confidence"])
+    assert five["confidence"] >= single["confidence"]

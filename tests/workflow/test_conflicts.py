@@ -8,7 +8,7 @@ import pytest
 
 from docstokg.domain.supersedes import Document, links, pairs, placed
 from docstokg.loading.read.rejects import RejectLog
-from tests.builders import write_files, written
+from tests.builders import answer_request, write_files
 from tests.conftest import load_folder
 
 PARALLEL = json.loads(Path(__file__).with_name("parallel_texts.json").read_text("utf-8"))
@@ -37,49 +37,49 @@ def loaded(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> tuple[P
     return store, load_folder(write_files(folder / "corpus", FILES), store, cache_dir)
 
 
-def ask(client: Any, question: str, **more: Any) -> dict[str, Any]:
-    return dict(client.post("/v1/answer", json=written(question, **more)).json())
+def answer_of(client: Any, question: str, **fields: Any) -> dict[str, Any]:
+    return dict(client.post("/v1/answer", json=answer_request(question, **fields)).json())
 
 
 def superseded(reply: dict[str, Any]) -> dict[str, str]:
     """Return the documents of `conflicts`, older to newer; spans and ranks name the citations."""
-    cited = {one["rank"]: one for one in reply["citations"]}
-    for one in reply["conflicts"]:
-        newer, older = one["ranks"]
-        assert one["kind"] == "superseded"
+    cited = {citation["rank"]: citation for citation in reply["citations"]}
+    for conflict in reply["conflicts"]:
+        newer, older = conflict["ranks"]
+        assert conflict["kind"] == "superseded"
         assert older == newer + 1
-        for rank, span in zip(one["ranks"], one["spans"], strict=True):
+        for rank, span in zip(conflict["ranks"], conflict["spans"], strict=True):
             assert span["uuid"] == cited[rank]["uuid"]
             assert span["char_start"] <= cited[rank]["char_start"]
             assert span["char_end"] >= cited[rank]["char_end"]
     return {cited[b]["doc_id"]: cited[a]["doc_id"] for a, b in
-            (one["ranks"] for one in reply["conflicts"])}  # fmt: skip
+            (conflict["ranks"] for conflict in reply["conflicts"])}  # fmt: skip
 
 
-def test_what_a_document_supersedes_follows_it_and_is_not_quoted(
+def test_a_superseded_document_follows_and_is_not_quoted(
     loaded: tuple[Path, Any], client_for: Any
 ) -> None:
     client = client_for(loaded[0])
-    leave = ask(client, "How many days of annual leave do employees of Zorwick accrue?")
+    leave = answer_of(client, "How many days of annual leave do employees of Zorwick accrue?")
     assert superseded(leave)["policy-2021.md"] == "policy-2024.md"
     assert "25 days" in leave["answer"]
     assert "22 days" not in leave["answer"]
-    canteen = ask(client, "When does the Zorwick canteen open?")
+    canteen = answer_of(client, "When does the Zorwick canteen open?")
     assert superseded(canteen)["rules.md"] == "rules-new.md"
     assert "seven" not in canteen["answer"]
     search = client.post("/v1/search", json={"query": "Zorwick leave policy of 2021"}).json()
     assert superseded(search)["policy-2021.md"] == "policy-2024.md"
-    assert [said for said in leave["warnings"] if "[" in said] == ["[1] supersedes [2]."]
+    assert [warning for warning in leave["warnings"] if "[" in warning] == ["[1] supersedes [2]."]
     only = {"query": "Zorwick leave policy of 2021", "filter": {"doc_id": ["policy-2021.md"]}}
     alone = client.post("/v1/search", json=only).json()
-    assert [one["doc_id"] for one in alone["citations"]] == ["policy-2021.md"]
+    assert [citation["doc_id"] for citation in alone["citations"]] == ["policy-2021.md"]
     assert alone["conflicts"] == []
 
 
 def test_titles_and_dates_alone_supersede_nothing(
     loaded: tuple[Path, Any], client_for: Any
 ) -> None:
-    reply = ask(client_for(loaded[0]), "How high is Krell dam?")
+    reply = answer_of(client_for(loaded[0]), "How high is Krell dam?")
     assert not {"dam-a.md", "dam-b.md"} & {*superseded(reply), *superseded(reply).values()}
     assert reply["warnings"] == []
 
@@ -90,10 +90,10 @@ def test_a_cycle_is_noted_at_the_load_and_ignored(
     rejects = RejectLog(None)
     files = write_files(tmp_path / "in", FILES)
     load_folder(files, tmp_path / "store.sqlite", cache_dir, rejects=rejects)
-    (note,) = [one for one in rejects.notes if "supersede" in one]
+    (note,) = [note for note in rejects.notes if "supersede" in note]
     assert "loop-a.md, loop-b.md supersede each other" in note
     assert "policy" not in note
-    reply = ask(client_for(tmp_path / "store.sqlite"), "What is the gate code?")
+    reply = answer_of(client_for(tmp_path / "store.sqlite"), "What is the gate code?")
     assert "loop-a.md" not in superseded(reply)
     assert "loop-b.md" not in superseded(reply)
 
@@ -105,41 +105,41 @@ def test_a_name_is_an_id_a_file_name_or_a_title(value: Any) -> None:
     old = Document("o", "docs/old.md", "old.md", "The old one", ())
     seven = Document("o", "7", "", "", ())
     new = Document("n", "new.md", "new.md", "The new one", declared({"supersedes": value}))
-    found = links([seven if value == 7 else old, new])
-    assert found.newer == {"o": {"n"}}
+    resolved = links([seven if value == 7 else old, new])
+    assert resolved.newer == {"o": {"n"}}
 
 
 def test_an_id_wins_over_a_title_and_nothing_supersedes_itself() -> None:
-    one = Document("a", "leave", "", "x", ())
+    document = Document("a", "leave", "", "x", ())
     other = Document("b", "b", "", "leave", ())
     newer = Document("c", "c", "", "leave", ("leave",))
-    assert links([one, other, newer]).newer == {"a": {"c"}}
+    assert links([document, other, newer]).newer == {"a": {"c"}}
     assert links([other, newer]).newer == {"b": {"c"}}
     assert links([newer]).newer == {}
 
 
 def test_links_of_a_cycle_are_left_out_and_the_others_stay() -> None:
-    found = links(
+    resolved = links(
         Document(key, key, "", "", names)
         for key, names in (("a", ("b",)), ("b", ("c",)), ("c", ("a", "d")), ("d", ()))
     )
-    assert found.newer == {"d": {"c"}}
-    assert found.in_cycles == {"a", "b", "c"}
+    assert resolved.newer == {"d": {"c"}}
+    assert resolved.in_cycles == {"a", "b", "c"}
 
 
 def test_an_older_passage_directly_follows_the_newer_of_the_same_section() -> None:
     passages = [("old", "pay"), ("x", ""), ("old", "leave"), ("new", "leave"), ("new", "pay")]
-    found = pairs(passages, {"old": {"new"}})
-    assert found == {0: 4, 2: 3}
-    assert placed(range(5), found) == [4, 0, 1, 3, 2]
+    replaced = pairs(passages, {"old": {"new"}})
+    assert replaced == {0: 4, 2: 3}
+    assert placed(range(5), replaced) == [4, 0, 1, 3, 2]
 
 
 def test_a_chain_stays_in_order_and_nothing_is_lost() -> None:
     passages = [("c", ""), ("c", "2"), ("x", ""), ("b", ""), ("a", ""), ("b", "2"), ("c", "3")]
-    found = pairs(passages, {"c": {"b"}, "b": {"a"}})
-    order = placed(range(7), found)
+    replaced = pairs(passages, {"c": {"b"}, "b": {"a"}})
+    order = placed(range(7), replaced)
     assert sorted(order) == list(range(7))
-    for older, newer in found.items():
+    for older, newer in replaced.items():
         assert order.index(newer) < order.index(older)
     assert order[:3] == [4, 5, 1] or order[:3] == [4, 3, 0]
 
@@ -148,19 +148,19 @@ def test_parallel_texts_warn_of_nothing_and_give_the_value_asked_for(
     tmp_path: Path, cache_dir: Path, client_for: Any
 ) -> None:
     wrong = []
-    asked = 0
+    count = 0
     for number, case in enumerate(PARALLEL):
         folder = tmp_path / str(number)
         store = folder / "store.sqlite"
         load_folder(write_files(folder / "in", case["files"]), store, cache_dir)
         client = client_for(store)
         for question, right, others in case["questions"]:
-            asked += 1
-            reply = ask(client, question)
+            count += 1
+            reply = answer_of(client, question)
             assert reply["conflicts"] == []
             assert reply["warnings"] == [], question
             answer = reply["answer"]
             if right not in answer or any(other in answer for other in others):
                 wrong.append((question, answer))
-    assert asked == 25
-    assert asked - len(wrong) >= LEAST_RIGHT, wrong
+    assert count == 25
+    assert count - len(wrong) >= LEAST_RIGHT, wrong

@@ -1,4 +1,4 @@
-"""A crash of a step leaves a line an operator can act on, without what was asked."""
+"""A crash of a step is logged with its place and without the question."""
 
 import json
 
@@ -18,11 +18,11 @@ def test_a_crash_is_told_with_its_place_and_without_its_message(capsys) -> None:
         )
     printed = capsys.readouterr()
     (line,) = (printed.out + printed.err).splitlines()
-    read = json.loads(line)
-    assert (read["event"], read["function"], read["error"]) == (
+    entry = json.loads(line)
+    assert (entry["event"], entry["function"], entry["error"]) == (
         "crash",
         "GroundFunction",
         "ValueError",
     )
-    assert read["where"][-1].startswith("test_crashes.py:")
+    assert entry["where"][-1].startswith("test_crashes.py:")
     assert "private" not in line

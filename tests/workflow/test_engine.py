@@ -1,4 +1,4 @@
-"""What the local engine adds to sfnx, and the one contract it rests on."""
+"""Additions of the local engine to sfnx, and the contract it relies on."""
 
 import copy
 import json
@@ -21,7 +21,7 @@ from tests.envelopes import event
 ASL = json.loads(DEFINITION.read_text("utf-8"))
 
 
-def states(catches: list[str], output: str = "late", **more: Any) -> dict[str, Any]:
+def states(catches: list[str], output: str = "late", **fields: Any) -> dict[str, Any]:
     """A task F, and what catches its errors."""
     task = {
         "Type": "Task",
@@ -30,7 +30,7 @@ def states(catches: list[str], output: str = "late", **more: Any) -> dict[str, A
         "Catch": [{"ErrorEquals": catches, "Output": output, "Next": "Done"}],
         "End": True,
     }
-    return {"T": task | more, "Done": {"Type": "Pass", "End": True}}
+    return {"T": task | fields, "Done": {"Type": "Pass", "End": True}}
 
 
 def starting(start: str, states: dict[str, Any]) -> dict[str, Any]:
@@ -38,10 +38,10 @@ def starting(start: str, states: dict[str, Any]) -> dict[str, Any]:
 
 
 def machine(function, catch=True) -> StateMachine:
-    more = {"TimeoutSeconds": 1, "Output": "{% $states.result.Payload %}"}
+    fields = {"TimeoutSeconds": 1, "Output": "{% $states.result.Payload %}"}
     catches = ["States.Timeout", "NamedError"] if catch else ["Nothing"]
-    found = states(catches, "{% {'caught': $states.errorOutput.Error} %}", **more)
-    return StateMachine(starting("T", found), {"F": function})
+    task_states = states(catches, "{% {'caught': $states.errorOutput.Error} %}", **fields)
+    return StateMachine(starting("T", task_states), {"F": function})
 
 
 class NamedError(Exception):
@@ -77,9 +77,9 @@ def test_no_catch_sees_data_over_the_limit() -> None:
     """On AWS `States.ALL` does not catch it, so a branch that does would pass here alone."""
     definition = starting("T", states(["States.ALL"]))
     large = "x" * STATE_LIMIT_BYTES
-    for given, returned in (({"a": large[:-20]}, {}), ({}, {"a": large})):
+    for payload, returned in (({"a": large[:-20]}, {}), ({}, {"a": large})):
         engine = StateMachine(definition, {"F": lambda payload, context, r=returned: r})
-        done = engine.execute(given)
+        done = engine.execute(payload)
         assert (done.status, done.error) == ("FAILED", "States.DataLimitExceeded")
         assert done.states == ("T",)
 
@@ -91,18 +91,18 @@ def test_a_missing_function_is_named() -> None:
 
 @pytest.mark.parametrize("branch", [False, True])
 def test_a_tasks_time_may_be_read_from_a_variable(branch: bool) -> None:
-    found = states(["States.Timeout"], TimeoutSeconds="{% $seconds %}")
+    task_states = states(["States.Timeout"], TimeoutSeconds="{% $seconds %}")
     if branch:
-        branches = [{"StartAt": "T", "States": found}]
-        found = {"P": {"Type": "Parallel", "Branches": branches, "End": True}}
-    first = {"Type": "Pass", "Assign": {"seconds": 1}, "Next": next(iter(found))}
-    definition = starting("S", {"S": first, **found})
+        branches = [{"StartAt": "T", "States": task_states}]
+        task_states = {"P": {"Type": "Parallel", "Branches": branches, "End": True}}
+    first = {"Type": "Pass", "Assign": {"seconds": 1}, "Next": next(iter(task_states))}
+    definition = starting("S", {"S": first, **task_states})
     done = StateMachine(definition, {"F": lambda p, c: time.sleep(3)}, 20).execute({})
     assert done.output == (["late"] if branch else "late")
 
 
 def test_who_leaves_has_no_further_task_begun() -> None:
-    done = machine(lambda p, c: {}).execute({}, gone=lambda: True)
+    done = machine(lambda p, c: {}).execute({}, is_disconnected=lambda: True)
     assert (done.status, done.sizes) == ("TIMED_OUT", ())
 
 
@@ -124,37 +124,37 @@ Ask = Callable[[dict[str, Any]], tuple[tuple[str, ...], dict[str, Any]]]
 def handlers(
     small_store: Path, settings_for: Callable[..., Any], models: dict[str, Any]
 ) -> Iterator[dict[str, Any]]:
-    wiring = Wiring(settings_for(small_store), made=models)
+    wiring = Wiring(settings_for(small_store), ports=models)
     yield {name: module.build(wiring) for name, module in STEPS.items()}
     wiring.close()
 
 
 @pytest.fixture
-def ask(handlers: dict[str, Any]) -> Ask:
+def run_question(handlers: dict[str, Any]) -> Ask:
     question = event({"query": "Which gene causes Dravet syndrome?", "top_k": 5})
 
-    def asked(definition: dict[str, Any]) -> tuple[tuple[str, ...], dict[str, Any]]:
+    def run(definition: dict[str, Any]) -> tuple[tuple[str, ...], dict[str, Any]]:
         done = StateMachine(definition, handlers).execute(question)
         return done.states, json.loads(done.output["body"])
 
-    return asked
+    return run
 
 
-def test_a_choice_changed_in_the_file_changes_the_answer(ask: Ask) -> None:
-    states, whole = ask(ASL)
+def test_a_choice_changed_in_the_file_changes_the_answer(run_question: Ask) -> None:
+    states, whole = run_question(ASL)
     assert "Expand" in states
     assert any(citation["kg_evidence"] for citation in whole["citations"])
 
     changed = copy.deepcopy(ASL)
     changed["States"]["Expand?"]["Choices"][0]["Condition"] = "{% $not($plan.expansion.enabled) %}"
-    states, without = ask(changed)
+    states, without = run_question(changed)
     assert "Expand" not in states
     assert without["citations"]
     assert not any(citation.get("kg_evidence") for citation in without["citations"])
 
     refusing = copy.deepcopy(ASL)
     refusing["States"]["Refused?"]["Choices"][0] = {"Condition": "{% true %}", "Next": "Crashed"}
-    assert ask(refusing)[1]["code"] == "internal_error"
+    assert run_question(refusing)[1]["code"] == "internal_error"
 
 
 @pytest.mark.parametrize(
@@ -165,28 +165,32 @@ def test_a_choice_changed_in_the_file_changes_the_answer(ask: Ask) -> None:
     ],
 )
 def test_a_deadline_that_passes_is_told_from_a_broken_index(
-    error: Exception, code: tuple[int, str], reasons: str, ask: Ask, handlers: dict[str, Any]
+    error: Exception,
+    code: tuple[int, str],
+    reasons: str,
+    run_question: Ask,
+    handlers: dict[str, Any],
 ) -> None:
     def fail(event: dict[str, Any], context: object) -> dict[str, Any]:
         raise error
 
     handlers["GroundFunction"] = fail
-    _, body = ask(ASL)
+    _, body = run_question(ASL)
     assert (body["status"], body["code"]) == code
     assert body["detail"].endswith(f"read.{reasons}")
 
 
-@pytest.mark.parametrize(("given", "threads"), [(None, "1"), ("3", "3")])
+@pytest.mark.parametrize(("setting", "threads"), [(None, "1"), ("3", "3")])
 def test_the_linear_algebra_of_a_question_stays_in_its_thread(
-    given: str | None, threads: str, monkeypatch: pytest.MonkeyPatch
+    setting: str | None, threads: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With two threads a question's sparse weights cost six times the processor time."""
     monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
-    if given is not None:
-        monkeypatch.setenv("OPENBLAS_NUM_THREADS", given)
+    if setting is not None:
+        monkeypatch.setenv("OPENBLAS_NUM_THREADS", setting)
     code = (
         "import docstokg.domain.vectors, numpy, os; print(os.environ['OPENBLAS_NUM_THREADS'])\n"
         "import docstokg_functions.retrieve.handler"
     )
-    told = ran(sys.executable, "-c", code, check=True)
-    assert told.stdout.strip() == threads
+    output = ran(sys.executable, "-c", code, check=True)
+    assert output.stdout.strip() == threads

@@ -8,7 +8,7 @@ import typer
 
 from docstokg.domain.graph.same_names import SAME_AS
 from docstokg.wiring import Wiring
-from docstokg_local.cli.entities import decide, show
+from docstokg_local.cli.entities import decide, print_pairs
 from docstokg_local.loading.stores import stores_of
 from tests.conftest import load_folder, store_of
 
@@ -46,7 +46,7 @@ def test_names_that_a_text_ties_are_one_until_they_are_split(
     assert again is None or again["match_type"] != "direct_mention"
     decide(stores, "default", ("Hof Bridge", "Iron Gate"), same=True)
     assert named(client_for(town), query)["b"]["match_type"] == "direct_mention"
-    show(stores, "default")
+    print_pairs(stores, "default")
     printed = capsys.readouterr().out
     assert "Hof Bridge = Iron Gate  (also called, " in printed
     assert "(by hand)" in printed

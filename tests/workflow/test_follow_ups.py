@@ -10,7 +10,7 @@ import pytest
 
 from docstokg.domain.answer.condense import keeps_words
 from docstokg.domain.budget import tokens
-from tests.builders import body_of, write_files, written
+from tests.builders import answer_request, body_of, write_files
 from tests.conftest import load_folder
 from tests.model_server import ModelServer, serving
 
@@ -31,13 +31,13 @@ WHOLE = "How long does the cheese made of goat's milk ripen?"
 
 @pytest.fixture(scope="module")
 def stores(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> dict[str, Path]:
-    made = {}
+    paths = {}
     for number, case in enumerate(CONVERSATIONS):
         folder = tmp_path_factory.mktemp(f"talk{number}")
         sources = write_files(folder / "in", case["files"])
         load_folder(sources, folder / "store.sqlite", cache_dir)
-        made[case["name"]] = folder / "store.sqlite"
-    return made
+        paths[case["name"]] = folder / "store.sqlite"
+    return paths
 
 
 @pytest.fixture
@@ -51,9 +51,9 @@ def condensing_to(question: str) -> Any:
     return lambda body: question if "Rewrite" in body["messages"][0]["content"] else "So [1]."
 
 
-def ask(client: Any, question: str, history: Any = HISTORY, **more: Any) -> dict[str, Any]:
-    asked = {"history": history, "budget": {"max_tokens_gen": 200, "timeout_s": 12}, **more}
-    body = written(question, model="house-model", **asked)
+def answer_of(client: Any, question: str, history: Any = HISTORY, **fields: Any) -> dict[str, Any]:
+    options = {"history": history, "budget": {"max_tokens_gen": 200, "timeout_s": 12}, **fields}
+    body = answer_request(question, model="house-model", **options)
     return body_of(client.post("/v1/answer", json=body))
 
 
@@ -61,7 +61,7 @@ def client_of(client_for: Any, store: Path, model: ModelServer) -> Any:
     """A client that has asked the model once: the first call of a process takes seconds."""
     models = ["house-model", "extractive"]
     client = client_for(store, llm_base_url=model.url, models=models)
-    ask(client, WHOLE, [])
+    answer_of(client, WHOLE, [])
     model.requests.clear()
     return client
 
@@ -74,7 +74,7 @@ def cheeses(client_for: Any, stores: dict[str, Path], model: ModelServer) -> Any
 
 def by_ways(client_for: Any, stores: dict[str, Path], model: ModelServer) -> dict[str, list[bool]]:
     """Return per way of asking whether the first passage is right, for every follow-up."""
-    found: dict[str, list[bool]] = {"rule": [], "model": [], "whole": []}
+    hits_by_way: dict[str, list[bool]] = {"rule": [], "model": [], "whole": []}
     for case in CONVERSATIONS:
         client = client_of(client_for, stores[case["name"]], model)
         history: list[dict[str, str]] = []
@@ -84,7 +84,7 @@ def by_ways(client_for: Any, stores: dict[str, Path], model: ModelServer) -> dic
                 search = {"query": turn["question"], "history": history}
                 replies = {
                     "rule": client.post("/v1/search", json=search).json(),
-                    "model": ask(client, turn["question"], history),
+                    "model": answer_of(client, turn["question"], history),
                     "whole": client.post("/v1/search", json={"query": turn["whole"]}).json(),
                 }
                 used = (replies["model"]["query_used_by"], replies["model"]["query_used"])
@@ -93,20 +93,20 @@ def by_ways(client_for: Any, stores: dict[str, Path], model: ModelServer) -> dic
                 )
                 assert replies["rule"]["query_used_by"] in ("rule", "as_sent")
                 for way, reply in replies.items():
-                    found[way].append(reply["citations"][0]["doc_id"] == turn["gold"])
+                    hits_by_way[way].append(reply["citations"][0]["doc_id"] == turn["gold"])
             history += [
                 {"role": "user", "content": turn["question"]},
                 {"role": "assistant", "content": turn["answer"]},
             ]
-    return found
+    return hits_by_way
 
 
 def test_condensed_follow_ups_find_what_whole_questions_find(
     client_for: Any, stores: dict[str, Path], model: ModelServer
 ) -> None:
-    found = by_ways(client_for, stores, model)
-    assert {len(hits) for hits in found.values()} == {FOLLOW_UPS}
-    sums = {way: sum(hits) for way, hits in found.items()}
+    hits_by_way = by_ways(client_for, stores, model)
+    assert {len(hits) for hits in hits_by_way.values()} == {FOLLOW_UPS}
+    sums = {way: sum(hits) for way, hits in hits_by_way.items()}
     print(sums)
     assert sums["model"] >= sums["whole"] - 1
     assert sums["model"] > sums["rule"]
@@ -115,7 +115,7 @@ def test_condensed_follow_ups_find_what_whole_questions_find(
 def test_the_model_reads_the_turns_fenced_and_the_answer_is_measured(
     cheeses: Any, model: ModelServer
 ) -> None:
-    reply = ask(cheeses, ASKED)
+    reply = answer_of(cheeses, ASKED)
     assert (reply["query"], reply["query_used"], reply["query_used_by"]) == (ASKED, WHOLE, "model")
     assert reply["citations"][0]["doc_id"] == "vellin.md"
     assert reply["diagnostics"]["timings_ms"]["condensing"] > 0
@@ -139,20 +139,20 @@ def test_a_reply_that_is_no_question_leaves_the_rule(
     cheeses: Any, model: ModelServer, reply: str
 ) -> None:
     model.answer = condensing_to(reply)
-    found = ask(cheeses, ASKED)
-    assert found["query_used_by"] == "rule"
-    assert found["query_used"].startswith(f"{ASKED} (")
-    assert not found["diagnostics"]["degraded"]
-    assert not found["warnings"]
+    answer = answer_of(cheeses, ASKED)
+    assert answer["query_used_by"] == "rule"
+    assert answer["query_used"].startswith(f"{ASKED} (")
+    assert not answer["diagnostics"]["degraded"]
+    assert not answer["warnings"]
 
 
 def test_control_characters_are_removed_and_a_whole_question_stays_as_sent(
     cheeses: Any, model: ModelServer
 ) -> None:
     model.answer = condensing_to(f"\u202e\x07{WHOLE}\u200b ")
-    assert ask(cheeses, ASKED)["query_used"] == WHOLE
+    assert answer_of(cheeses, ASKED)["query_used"] == WHOLE
     model.answer = condensing_to(WHOLE)
-    same = ask(cheeses, WHOLE)
+    same = answer_of(cheeses, WHOLE)
     assert (same["query_used"], same["query_used_by"]) == (WHOLE, "as_sent")
 
 
@@ -160,7 +160,7 @@ def test_control_characters_are_removed_and_a_whole_question_stays_as_sent(
 def test_a_failing_model_leaves_the_rule(cheeses: Any, model: ModelServer, mode: str) -> None:
     model.mode = mode
     began = time.monotonic()
-    reply = ask(cheeses, ASKED, budget={"max_tokens_gen": 200, "timeout_s": 6})
+    reply = answer_of(cheeses, ASKED, budget={"max_tokens_gen": 200, "timeout_s": 6})
     assert time.monotonic() - began < 6.3
     assert reply["query_used_by"] == "rule"
     assert reply["diagnostics"]["timings_ms"]["condensing"] < 1900
@@ -177,7 +177,7 @@ def test_a_model_that_is_slow_to_condense_degrades_nothing(
         return "It ripens for 12 days [1]."
 
     model.answer = late
-    reply = ask(cheeses, ASKED)
+    reply = answer_of(cheeses, ASKED)
     assert reply["query_used_by"] == "rule"
     assert "12 days" in reply["answer"]
     assert not reply["diagnostics"]["degraded"]
@@ -188,17 +188,17 @@ def test_without_a_remote_model_or_a_history_nobody_is_asked(
 ) -> None:
     search = cheeses.post("/v1/search", json={"query": ASKED, "history": HISTORY}).json()
     assert search["query_used_by"] == "rule"
-    quoted = ask(cheeses, ASKED, synthesis={"enabled": True, "model": "extractive"})
+    quoted = answer_of(cheeses, ASKED, synthesis={"enabled": True, "model": "extractive"})
     assert quoted["query_used_by"] == "rule"
     assert model.requests == []
-    assert ask(cheeses, WHOLE, [])["query_used_by"] == "as_sent"
+    assert answer_of(cheeses, WHOLE, [])["query_used_by"] == "as_sent"
     assert len(model.requests) == 1
 
 
 def test_turns_and_passages_share_the_context_budget(cheeses: Any, model: ModelServer) -> None:
     long = [{"role": role, "content": f"{role} cheese " * 200} for role in ("user", "assistant")]
     budget = {"max_tokens_gen": 100, "max_tokens_context": 256}
-    ask(cheeses, ASKED, long * 5, budget=budget)
+    answer_of(cheeses, ASKED, long * 5, budget=budget)
     prompt = model.requests[-1][1]["messages"][1]["content"]
     assert "<<<TURN 1" in prompt
     assert "<<<PASSAGE 1" in prompt

@@ -1,4 +1,4 @@
-"""What a person meets at the shell: an answer unasked for, causes and cures, quiet pipes."""
+"""The shell for people: an automatic answer, causes and remedies, quiet pipes."""
 
 import json
 import os
@@ -31,7 +31,7 @@ def test_a_printed_question_is_answered_below_five_citations(cli: Cli) -> None:
     assert "times in ms" not in out and "confidence" not in out
 
 
-def test_what_a_program_asks_is_not_added_to(cli: Cli) -> None:
+def test_requests_of_programs_are_unchanged(cli: Cli) -> None:
     body = json.loads(cli("ask", QUESTION, "--json")[1])
     assert (body["answer"], body["metadata"]["synthesis_enabled"]) == ("", False)
 
@@ -44,15 +44,18 @@ def test_the_answer_alone(cli: Cli) -> None:
 
 def test_the_options_are_the_request(cli: Cli) -> None:
     options = ("--top-k", 2, "--no-graph", "--filter", "doc_id=d-dravet", "--filter", "year=2021")
-    asked = json.loads(cli("ask", QUESTION, "--json", *options)[1])
-    assert (asked["metadata"]["top_k"], asked["metadata"]["kg_expansion_enabled"]) == (2, False)
-    assert {c["doc_id"] for c in asked["citations"]} == {"d-dravet"}
+    response = json.loads(cli("ask", QUESTION, "--json", *options)[1])
+    assert (response["metadata"]["top_k"], response["metadata"]["kg_expansion_enabled"]) == (
+        2,
+        False,
+    )
+    assert {c["doc_id"] for c in response["citations"]} == {"d-dravet"}
     code, _, err = cli("ask", QUESTION, "--filter", "year")
     assert code == 2
     assert "KEY=VALUE" in err
 
 
-def test_an_empty_place_says_what_is_missing_and_what_helps(
+def test_a_missing_store_is_named_with_a_remedy(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -67,9 +70,7 @@ def test_an_empty_place_says_what_is_missing_and_what_helps(
     assert "namespace nowhere is empty; loaded namespaces: default" in err
 
 
-def test_a_server_that_is_not_there_is_named_with_what_to_check(
-    cli: Cli, small_store: Path
-) -> None:
+def test_an_absent_server_is_named_with_a_remedy(cli: Cli, small_store: Path) -> None:
     away = ("--index", "http://127.0.0.1:9", "--graph", f"sqlite:///{small_store}")
     code, _, err = cli("ask", QUESTION, *away, store=None)
     assert code == 1
@@ -85,11 +86,11 @@ def test_a_reader_who_goes_away_is_no_error(small_store: Path, cache_dir: Path) 
     }
     reading, writing = os.pipe()
     os.close(reading)
-    with os.fdopen(writing, "wb") as gone:
+    with os.fdopen(writing, "wb") as pipe:
         done = subprocess.run(
             [sys.executable, "-c", CODE, "ask", QUESTION],
             check=False,
-            stdout=gone,
+            stdout=pipe,
             stderr=subprocess.PIPE,
             text=True,
             env=environment,
@@ -108,11 +109,11 @@ def test_a_folder_has_its_own_store_and_it_is_named(
     assert settings_of(None, None, name_store=True).index_url == yours
     assert "(yours)" in capsys.readouterr().err
     (tmp_path / ".docstokg").mkdir()
-    here = settings_of(None, None, name_store=True)
-    assert here.index_url == here.graph_url == "sqlite:///.docstokg/store.sqlite"
+    local = settings_of(None, None, name_store=True)
+    assert local.index_url == local.graph_url == "sqlite:///.docstokg/store.sqlite"
     assert ".docstokg/store.sqlite (this folder's)" in capsys.readouterr().err
-    given = settings_of("sqlite:////elsewhere/x.sqlite", None, name_store=True)
-    assert given.graph_url == "sqlite:////elsewhere/x.sqlite"
+    chosen = settings_of("sqlite:////elsewhere/x.sqlite", None, name_store=True)
+    assert chosen.graph_url == "sqlite:////elsewhere/x.sqlite"
     assert capsys.readouterr().err == ""
     assert default_store({"XDG_DATA_HOME": "/d"})[0] == Path(".docstokg/store.sqlite")
 
@@ -126,9 +127,9 @@ def test_files_are_for_their_owner_only(tmp_path: Path) -> None:
     environment = {**os.environ, "DOCSTOKG_CACHE_DIR": str(home / "cache")}
     command = [sys.executable, "-c", CODE, "load", tmp_path / "in"]
     ran(*command, *options, env=environment, check=True)
-    made = list(home.rglob("*"))
-    assert {"s.sqlite", "r"} <= {path.name for path in made}
-    assert not [path for path in made if path.stat().st_mode & 0o077]
+    files = list(home.rglob("*"))
+    assert {"s.sqlite", "r"} <= {path.name for path in files}
+    assert not [path for path in files if path.stat().st_mode & 0o077]
 
 
 def test_an_export_is_loaded_under_any_file_name(cli: Cli, tmp_path: Path) -> None:

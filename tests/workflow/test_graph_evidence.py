@@ -1,4 +1,4 @@
-"""What the graph says of a chunk reaches prompt and response unchanged."""
+"""Graph evidence of a chunk reaches prompt and response unchanged."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -16,7 +16,7 @@ from docstokg_functions.mcp.compact import compact_search, graph_facts
 from docstokg_functions.respond import handler as respond
 from docstokg_functions.retrieve import handler as retrieve
 from docstokg_functions.validate import handler as validate
-from tests.builders import refusal, written
+from tests.builders import answer_request, refusal
 from tests.conftest import passage, store_of
 from tests.envelopes import event
 from tests.model_server import serving
@@ -29,13 +29,13 @@ EDGE = ("MONDO:0100135", "has_phenotype", "HP:0001250")
 def wiring(
     small_store: Path, settings_for: Callable[..., Any], models: dict[str, Any]
 ) -> Iterator[Wiring]:
-    wired = Wiring(settings_for(small_store), made=models)
+    wired = Wiring(settings_for(small_store), ports=models)
     yield wired
     wired.close()
 
 
 def stepped(wiring: Wiring, query: str) -> dict[str, Any]:
-    """What each step up to grounding says of a question."""
+    """Return the output of each step up to grounding."""
     validated = validate.build(wiring)({"envelope": event({"query": query, "top_k": 5})}, None)
     state = {"plan": validated["plan"], "scope": validated["scope"]}
     state["retrieval"] = retrieve.build(wiring)(state, None)
@@ -101,7 +101,7 @@ def test_a_view_of_one_relation_has_its_edges(small_client: Any, relation: str) 
     assert not [warning for warning in answer["warnings"] if "not found near" in warning]
 
 
-def test_a_graph_view_over_the_budget_is_refused_and_other_questions_are_not(
+def test_only_graph_views_over_the_budget_are_refused(
     small_store: Path, client_for: Callable[..., Any]
 ) -> None:
     client = client_for(small_store, graph_budget_per_minute=1)
@@ -135,10 +135,10 @@ def clinic(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> Path:
         "How is kappler disease treated?",
     ],
 )  # fmt: skip
-def test_a_synonym_an_id_and_an_abbreviation_find_the_chunk_of_the_preferred_name(
+def test_synonyms_ids_and_abbreviations_find_the_preferred_name(
     clinic: Path, client_for: Callable[..., Any], question: str
 ) -> None:
-    answer = client_for(clinic).post("/v1/answer", json=written(question)).json()
+    answer = client_for(clinic).post("/v1/answer", json=answer_request(question)).json()
     first = answer["citations"][0]
     assert first["chunk_id"] == "z"
     assert first["score"] >= 0.3
@@ -151,7 +151,7 @@ def test_a_synonym_an_id_and_an_abbreviation_find_the_chunk_of_the_preferred_nam
     assert answer["grounding"]["grounded"] is True
 
 
-def test_a_model_is_told_what_the_question_calls_otherwise(
+def test_a_model_gets_the_questions_other_names(
     clinic: Path, client_for: Callable[..., Any]
 ) -> None:
     with serving() as server:
@@ -169,7 +169,7 @@ def test_a_model_is_told_what_the_question_calls_otherwise(
     assert line not in same  # it would state nothing that the passage does not
 
 
-def test_a_view_of_a_dense_graph_does_not_expand_all_it_shows(
+def test_dense_views_show_more_than_they_expand(
     tmp_path: Path, cache_dir: Path, client_for: Callable[..., Any]
 ) -> None:
     pages = [
@@ -186,7 +186,7 @@ def test_a_view_of_a_dense_graph_does_not_expand_all_it_shows(
     assert "payload_trimmed" not in answer["diagnostics"]["degraded_reasons"]
 
 
-def test_a_search_gives_no_more_than_top_k_unless_told_and_counts_what_the_graph_brought(
+def test_a_search_is_limited_and_counts_graph_additions(
     small_client: Any,
 ) -> None:
 
@@ -207,7 +207,7 @@ def test_a_search_gives_no_more_than_top_k_unless_told_and_counts_what_the_graph
     assert len(off["top_k_without"]) > 0
 
 
-def test_what_is_lost_is_said_without_diagnostics(
+def test_losses_are_named_without_diagnostics(
     copied_store: Path, client_for: Callable[..., Any], tmp_path: Path
 ) -> None:
     client = client_for(copied_store, graph_url=f"sqlite:///{tmp_path / 'nowhere.sqlite'}")

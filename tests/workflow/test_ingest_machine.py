@@ -1,4 +1,4 @@
-"""`ingest.asl.json` on sfnx: what each stage gets, and what a failure of each leaves."""
+"""`ingest.asl.json` on sfnx: the input of each stage, and the state after each failure."""
 
 import json
 import re
@@ -251,8 +251,8 @@ def every_task(states: dict[str, Any]) -> dict[str, dict[str, Any]]:
     tasks: dict[str, dict[str, Any]] = {}
     for name, state in states.items():
         inner = [*state.get("Branches", ()), state.get("ItemProcessor")]
-        for one in filter(None, inner):
-            tasks |= every_task(one["States"])
+        for branch in filter(None, inner):
+            tasks |= every_task(branch["States"])
         if state["Type"] == "Task":
             tasks[name] = state
     return tasks

@@ -31,10 +31,10 @@ def demo(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> Path:
     return folder / "store.sqlite"
 
 
-def read_as(client: Any, query: str, **more: Any) -> list[str]:
+def read_as(client: Any, query: str, **fields: Any) -> list[str]:
     """Return the warnings that say how a name was read."""
-    found = body_of(client.post("/v1/search", json={"query": query, **more}))
-    return [said for said in found["warnings"] if "was read as" in said]
+    body = body_of(client.post("/v1/search", json={"query": query, **fields}))
+    return [warning for warning in body["warnings"] if "was read as" in warning]
 
 
 @pytest.mark.slow
@@ -49,11 +49,13 @@ def test_words_from_elsewhere_are_never_corrected(demo: Path, client_for: Any) -
 @pytest.mark.slow
 def test_misspelt_names_of_the_demo_are_read_as_meant(demo: Path, client_for: Any) -> None:
     client = client_for(demo, embed_provider="none")
-    said = {wrong: read_as(client, f"Which diseases show {wrong}?") for wrong in MISSPELT}
-    for wrong, warnings in said.items():
+    warnings_by_name = {
+        wrong: read_as(client, f"Which diseases show {wrong}?") for wrong in MISSPELT
+    }
+    for wrong, warnings in warnings_by_name.items():
         assert warnings in ([], [f"Nothing is called {wrong!r} here; it was read as"
                                  f" {MISSPELT[wrong]!r}."])  # fmt: skip
-    assert sum(map(bool, said.values())) >= LEAST_READ, said
+    assert sum(map(bool, warnings_by_name.values())) >= LEAST_READ, warnings_by_name
 
 
 def test_a_word_of_a_passage_is_not_misspelt(

@@ -12,7 +12,7 @@ from docstokg.loading.context import NullProgress
 from docstokg.loading.transfer.reembedding import reembed
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
-from docstokg_local.cli.question import ask
+from docstokg_local.cli.question import submit
 from docstokg_local.engine.workflow import LocalWorkflow
 from docstokg_local.loading.stores import stores_of
 from tests.conftest import store_of
@@ -34,7 +34,7 @@ def test_a_namespace_is_asked_while_it_moves_to_another_encoder(
     workflow = LocalWorkflow(wiring)
 
     def answers() -> list[list[str]]:
-        bodies = [ask(workflow, {"query": one}, "search").body for one in QUESTIONS]
+        bodies = [submit(workflow, {"query": question}, "search").body for question in QUESTIONS]
         assert not any(body["diagnostics"]["degraded_reasons"] for body in bodies)
         return [[f"{c['doc_id']} {c['score']}" for c in body["citations"]] for body in bodies]
 
@@ -47,23 +47,23 @@ def test_a_namespace_is_asked_while_it_moves_to_another_encoder(
 
     class Killed:
         model, dimension = other.model, other.dimension
-        left = 0
+        remaining = 0
 
         def embed_parts(self, texts: Any, parts: Any) -> Any:
             assert answers() == before
-            if self.left == 0:
+            if self.remaining == 0:
                 raise Unavailable("killed")
-            self.left -= 1
+            self.remaining -= 1
             return other.embed_parts(texts, parts)
 
     dense = Killed()
-    for dense.left in (0, 1):  # before the first vector, and before they are exchanged
+    for dense.remaining in (0, 1):  # before the first vector, and before they are exchanged
         with pytest.raises(Unavailable):
             reembed(stores, "default", dense, NullProgress())
     assert answers() == before
     assert reembed(stores, "default", other, NullProgress()) == len(TEXTS)
     assert answers() != before
     assert (
-        wiring.search_index().info(Deadline.after(9.0), anew=True).model_of("default")
+        wiring.search_index().info(Deadline.after(9.0), refresh=True).model_of("default")
         == other.model
     )

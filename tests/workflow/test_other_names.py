@@ -25,11 +25,11 @@ CHUNKS = [
 CORPUS = {"chunks.jsonl": CHUNKS, "entities.jsonl": ENTITIES}
 
 
-def sources(client: Any, name: str, **more: Any) -> dict[str, str]:
+def sources(client: Any, name: str, **fields: Any) -> dict[str, str]:
     """Map each cited passage to what brought it: `hybrid` is retrieval itself."""
-    body = {"query": f"What is the {name}?", "top_k": 3, **more}
-    found = body_of(client.post("/v1/search", json=body))["citations"]
-    return {one["chunk_id"]: one["source"] for one in found}
+    body = {"query": f"What is the {name}?", "top_k": 3, **fields}
+    citations = body_of(client.post("/v1/search", json=body))["citations"]
+    return {citation["chunk_id"]: citation["source"] for citation in citations}
 
 
 def test_other_names_reach_the_word_channels(
@@ -70,11 +70,11 @@ def test_a_lost_search_for_other_names_is_told(
     store = store_of(tmp_path, cache_dir, CORPUS, embed=False)
     settings = settings_for(store, embed_provider="none")
     inner = Wiring(settings, Telemetry(level="ERROR"))
-    made = {"search_index": GoneAfterNames(inner.search_index())}
-    with opened(settings, made) as client:
+    ports = {"search_index": GoneAfterNames(inner.search_index())}
+    with opened(settings, ports) as client:
         for name, reasons in (("brick", []), ("Quintel arch", ["bm25_unavailable"])):
             reply = client.post("/v1/search", json={"query": f"What is the {name}?", "top_k": 3})
             assert reply.status_code == 200 and reply.json()["citations"]
-            found = reply.json()["diagnostics"]["degraded_reasons"]
-            assert [one for one in found if one == "bm25_unavailable"] == reasons
+            degraded = reply.json()["diagnostics"]["degraded_reasons"]
+            assert [reason for reason in degraded if reason == "bm25_unavailable"] == reasons
     inner.close()

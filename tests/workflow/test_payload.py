@@ -58,7 +58,7 @@ def workflow(
     rows = {"chunks.jsonl": chunks, "entities.jsonl": entities, "relations.jsonl": relations}
     store = store_of(folder, cache_dir, rows, embed=False)
     at = settings_at(store, cache_dir=folder, max_timeout_s=25)
-    wiring = Wiring(at, made=models)
+    wiring = Wiring(at, ports=models)
     yield LocalWorkflow(wiring)
     wiring.close()
 
@@ -147,7 +147,7 @@ def sent(
 @pytest.mark.parametrize(
     ("verbosity", "synthesize"), [("snippet", True), ("full", False), ("graph", True)]
 )
-def test_what_is_trimmed_is_said_and_the_rest_is_whole(
+def test_trimmed_parts_are_named_and_others_whole(
     workflow: LocalWorkflow, verbosity: str, synthesize: bool
 ) -> None:
     raw = filled(((_query, WIDE, 4096), (_prompt, WIDE, 2000)), verbosity, synthesize)

@@ -17,12 +17,12 @@ from docstokg.domain.budget import nested_json_bytes
 from docstokg.domain.identity import chunk_uuid
 from docstokg.errors import Misconfigured
 from docstokg_functions.respond.trim import reply_within
-from tests.builders import body_of, ran, refusal, tool_call, written
+from tests.builders import answer_request, body_of, ran, refusal, tool_call
 from tests.workflow.conftest import Cli
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "verify_receipt.py"
 QUESTION = "What is Dravet syndrome?"
-ASKED = written(QUESTION, 300, receipt=True)
+ASKED = answer_request(QUESTION, 300, receipt=True)
 Body = dict[str, Any]
 
 
@@ -49,9 +49,9 @@ def elsewhere(tmp_path: Path) -> Callable[..., list[int]]:
     packages = tmp_path / "packages"
     packages.mkdir()
     for name in ("cryptography", "cffi", "pycparser", "_cffi_backend", "rfc8785"):
-        found = importlib.util.find_spec(name)
-        assert found is not None and found.origin is not None
-        place = Path(found.origin)
+        spec = importlib.util.find_spec(name)
+        assert spec is not None and spec.origin is not None
+        place = Path(spec.origin)
         place = place.parent if place.name == "__init__.py" else place
         (packages / place.name).symlink_to(place)
     program = (
@@ -94,12 +94,12 @@ def shift(name: str) -> Callable[[Body], object]:
 
 def consistent(body: Body) -> None:
     """Another fact everywhere, with the right hash and offsets: only the signature is against."""
-    (kept,) = (t for t in body["receipt"]["texts"] if t["uuid"] == body["citations"][0]["uuid"])
+    (text,) = (t for t in body["receipt"]["texts"] if t["uuid"] == body["citations"][0]["uuid"])
     old, new = "infancy", "old age"
-    kept["text"] = kept["text"].replace(old, new)
+    text["text"] = text["text"].replace(old, new)
     body["citations"][0]["snippet"] = body["citations"][0]["snippet"].replace(old, new)
-    body["citations"][0]["text_sha256"] = hashlib.sha256(kept["text"].encode()).hexdigest()
-    assert new in kept["text"]
+    body["citations"][0]["text_sha256"] = hashlib.sha256(text["text"].encode()).hexdigest()
+    assert new in text["text"]
 
 
 def signed_again(body: Body, key_id: str | None = None) -> None:
@@ -142,7 +142,7 @@ MANIPULATIONS: dict[str, Callable[[Body], object]] = {
     "order": lambda body: swap(body["citations"]),
     "order with ranks": lambda body: (
         swap(body["citations"]),
-        [one.update(rank=rank) for rank, one in enumerate(body["citations"], 1)],
+        [citation.update(rank=rank) for rank, citation in enumerate(body["citations"], 1)],
     ),
     "citation dropped": lambda body: (
         body["citations"].pop(),
@@ -230,7 +230,7 @@ def test_the_failed_part_is_named(cli: Cli, saved: Path, tmp_path: Path) -> None
         assert all(f"not proven {part}: " in out for part in parts), (name, out)
 
 
-def test_what_a_reader_of_json_may_change_changes_nothing(
+def test_equivalent_json_verifies_equally(
     cli: Cli, saved: Path, tmp_path: Path, elsewhere: Callable[..., list[int]]
 ) -> None:
     """Order of names, spaces, escapes, 1 for 1.0; and the diagnostics, which are not signed."""
@@ -240,7 +240,7 @@ def test_what_a_reader_of_json_may_change_changes_nothing(
         if isinstance(value, dict):
             return {name: plain(value[name]) for name in sorted(value, reverse=True)}
         if isinstance(value, list):
-            return [plain(one) for one in value]
+            return [plain(element) for element in value]
         return int(value) if isinstance(value, float) and value.is_integer() else value
 
     body["diagnostics"] = None
@@ -322,7 +322,7 @@ def test_every_way_in_returns_a_receipt(
 ) -> None:
     client = client_for(small_store, receipt_key=str(key))
     search = {"query": QUESTION, "receipt": True}
-    for path, asked in (
+    for path, request in (
         ("/v1/answer", ASKED),
         ("/v1/answer", ASKED | {"verbosity": "full", "diagnostics": False}),
         ("/v1/answer", ASKED | {"verbosity": "graph"}),
@@ -330,18 +330,18 @@ def test_every_way_in_returns_a_receipt(
         ("/v1/answer", ASKED | {"cache_key": "again"}),
         ("/v1/search", search),
     ):
-        body = body_of(client.post(path, json=asked))
+        body = body_of(client.post(path, json=request))
         assert len(body["receipt"]["texts"]) == len(body["citations"]) > 0
-        assert proven(cli, tmp_path, body), asked
+        assert proven(cli, tmp_path, body), request
     assert client.post("/v1/answer", json=ASKED | {"receipt": False}).json()["receipt"] is None
     events = client.post("/v1/answer/stream", json=ASKED).text.split("\n\n")
-    (last,) = (one for one in events if one.startswith("event: response"))
+    (last,) = (event for event in events if event.startswith("event: response"))
     assert proven(cli, tmp_path, json.loads(last.split("data: ", 1)[1]))
     whole = {"numbers": True, "max_response_tokens": None}
     message = tool_call("search_documentation", **search, **whole)
     accept = {"accept": "application/json, text/event-stream"}
-    told = client.post("/mcp", json=message, headers=accept).json()["result"]
-    page = json.loads(told["content"][0]["text"])
+    reply = client.post("/mcp", json=message, headers=accept).json()["result"]
+    page = json.loads(reply["content"][0]["text"])
     assert page.pop("more") == 0
     assert proven(cli, tmp_path, page)
     published = client.get("/.well-known/docstokg-keys.json").json()
@@ -358,7 +358,7 @@ def test_without_a_key_a_receipt_is_refused_and_nothing_is_published(
     broken = client_for(small_store, receipt_key=str(tmp_path / "absent.pem"))
     body = broken.post("/v1/answer", json=ASKED).json()
     assert body["receipt"] is None and body["answer"]
-    assert any(one.startswith("There is no receipt") for one in body["warnings"])
+    assert any(warning.startswith("There is no receipt") for warning in body["warnings"])
     assert broken.get("/.well-known/docstokg-keys.json").status_code == 503
 
 
@@ -367,18 +367,18 @@ def test_a_receipt_counts_for_the_limit_and_is_signed_after_it(
 ) -> None:
     """From 400 kB to 20: first uncited passages go with their texts, at last the receipt."""
     base = json.loads(saved.read_text("utf-8"))
-    cited = [one for one in base["citations"] if one["cited"]][:1]
-    (text,) = (one for one in base["receipt"]["texts"] if one["uuid"] == cited[0]["uuid"])
+    cited = [citation for citation in base["citations"] if citation["cited"]][:1]
+    (text,) = (text for text in base["receipt"]["texts"] if text["uuid"] == cited[0]["uuid"])
     citations, texts = [{**cited[0], "rank": 1}], [text]
     for number in range(2, 40):
         name = f"passage-{number}"
         uuid = chunk_uuid("default", name)
-        own = f"Passage {number} says \u00e9. " + "Much more is said there. " * 400
-        digest = hashlib.sha256(own.encode()).hexdigest()
-        more = {"uuid": uuid, "chunk_id": name, "rank": number, "cited": False, "char_start": 0}
-        more |= {"snippet": own[:20], "char_end": 20, "text_sha256": digest}
-        citations.append({**cited[0], **more, "offset_base": "chunk", "kg_evidence": None})
-        texts.append({"uuid": uuid, "char_start": None, "text": own})
+        passage = f"Passage {number} says \u00e9. " + "Much more is said there. " * 400
+        digest = hashlib.sha256(passage.encode()).hexdigest()
+        fields = {"uuid": uuid, "chunk_id": name, "rank": number, "cited": False, "char_start": 0}
+        fields |= {"snippet": passage[:20], "char_end": 20, "text_sha256": digest}
+        citations.append({**cited[0], **fields, "offset_base": "chunk", "kg_evidence": None})
+        texts.append({"uuid": uuid, "char_start": None, "text": passage})
     whole = {**base, "citations": citations, "results_count": len(citations)}
     whole |= {"receipt": {**base["receipt"], "texts": texts}, "conflicts": []}
     response = RAGResponse.model_validate_json(json.dumps(whole))
@@ -405,14 +405,14 @@ def test_a_receipt_counts_for_the_limit_and_is_signed_after_it(
     strange = response.model_copy(update={"citations": tuple(odd)})
     body = json.loads(reply_within(strange, 10**6, with_diagnostics=True, sign=signer.sign)[0].body)
     assert body["receipt"] is None
-    assert any("cannot be signed: 1152921504606846976" in one for one in body["warnings"])
+    assert any("cannot be signed: 1152921504606846976" in warning for warning in body["warnings"])
 
 
 def test_the_digest_names_the_settings_but_no_credential(
     key: Path, small_store: Path, client_for: Any
 ) -> None:
-    def digest(**more: Any) -> str:
-        client = client_for(small_store, receipt_key=str(key), **more)
+    def digest(**overrides: Any) -> str:
+        client = client_for(small_store, receipt_key=str(key), **overrides)
         return str(client.post("/v1/search", json={"query": QUESTION, "receipt": True}).json()["receipt"]["settings_digest"])  # fmt: skip  # noqa: E501
 
     assert digest() == digest() == digest(llm_api_key="secret") != digest(fusion="rrf")

@@ -19,7 +19,7 @@ from docstokg.domain.supersedes import (
     targets,
 )
 from docstokg.loading.read.rejects import RejectLog
-from tests.builders import write_files, written
+from tests.builders import answer_request, write_files
 from tests.conftest import load_folder
 
 # Title without year, sentence with its value, old and new value, question.
@@ -111,7 +111,7 @@ WRITERS: dict[str, Callable[[str, list[str]], bytes]] = {
 
 
 def answered(client: Any, question: str, namespace: str) -> dict[str, Any]:
-    body = written(question, namespace=namespace)
+    body = answer_request(question, namespace=namespace)
     body["budget"]["timeout_s"] = 25
     return dict(client.post("/v1/answer", json=body).json())
 
@@ -199,9 +199,11 @@ def test_a_declaration_names_one_document(sentence: str, verb: str | None, fits:
     old = Document("old", "leave-2023.docx", "leave-2023.docx", "Leave policy 2023", ())
     other = Document("x", "travel.docx", "travel.docx", "Travel policy 2023", ())
     new = Document("new", "leave-2025.docx", "leave-2025.docx", "Leave policy 2025", ())
-    found = declarations(f"Leave policy 2025\n\n{sentence} It is long.")
-    assert [one.verb for one in found] == ([verb] if verb else [])
-    assert {key for one in found for key in targets(one.name, new, [old, other, new])} == fits
+    parsed = declarations(f"Leave policy 2025\n\n{sentence} It is long.")
+    assert [declaration.verb for declaration in parsed] == ([verb] if verb else [])
+    assert {
+        key for declaration in parsed for key in targets(declaration.name, new, [old, other, new])
+    } == fits
 
 
 def test_a_number_names_a_document_of_the_same_set() -> None:
@@ -223,8 +225,8 @@ def test_a_number_names_a_document_of_the_same_set() -> None:
     ],
 )  # fmt: skip
 def test_an_edition_ends_a_title(title: str, base: str | None) -> None:
-    found = edition(title)
-    assert (found and found.base) == base
+    parsed = edition(title)
+    assert (parsed and parsed.base) == base
 
 
 def test_a_series_has_agreeing_headings_newest_first() -> None:

@@ -1,4 +1,4 @@
-"""Every field of a request does what it names: changed alone, it changes what comes back."""
+"""Every field of a request has its effect: changing only this field changes the reply."""
 
 import itertools
 from collections.abc import Iterator
@@ -105,8 +105,8 @@ def fields(model: type[BaseModel], path: str = "") -> Iterator[str]:
 
 
 def with_value(body: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
-    name, _, rest = path.partition(".")
-    return {**body, name: with_value(body.get(name, {}), rest, value) if rest else value}
+    name, _, tail = path.partition(".")
+    return {**body, name: with_value(body.get(name, {}), tail, value) if tail else value}
 
 
 def comparable(answer: dict[str, Any]) -> dict[str, Any]:
@@ -126,14 +126,14 @@ def comparable(answer: dict[str, Any]) -> dict[str, Any]:
 def mills(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> Path:
     folder = tmp_path_factory.mktemp("mills")
     rows = {"chunks.jsonl": PAGES, "entities.jsonl": MILLS, "relations.jsonl": SENDS}
-    more = write_corpus(folder / "more", {"chunks.jsonl": MORE})
+    corpus = write_corpus(folder / "more", {"chunks.jsonl": MORE})
     store = store_of(folder, cache_dir, rows)
-    load_folder(more, store, cache_dir, namespace="more")
+    load_folder(corpus, store, cache_dir, namespace="more")
     return store
 
 
 @pytest.fixture(scope="module")
-def asked(
+def client_and_server(
     mills: Path, models: dict[str, Any], cache_dir: Path
 ) -> Iterator[tuple[Any, ModelServer]]:
     """A client over the mills, and the server of its language models."""
@@ -151,21 +151,21 @@ def test_every_field_is_tried_here_or_where_it_says() -> None:
 
 @pytest.mark.parametrize("path", CHANGES)
 def test_a_field_that_is_changed_changes_the_answer(
-    asked: tuple[Any, ModelServer], path: str
+    client_and_server: tuple[Any, ModelServer], path: str
 ) -> None:
-    (client, server), (more, value) = asked, CHANGES[path]
+    (client, server), (overrides, value) = client_and_server, CHANGES[path]
     server.requests.clear()
-    usual = {**BASE, **more}
+    usual = {**BASE, **overrides}
     before = client.post("/v1/answer", json=usual).json()
     sent = list(server.requests)
     after = client.post("/v1/answer", json=with_value(usual, path, value)).json()
     others = server.requests[len(sent) :]
-    told = comparable(before) != comparable(after)
-    assert told or [body for _, body in sent] != [body for _, body in others]
+    differs = comparable(before) != comparable(after)
+    assert differs or [body for _, body in sent] != [body for _, body in others]
 
 
 @pytest.mark.parametrize(
-    ("more", "warned"),
+    ("fields", "warned"),
     [
         ({"filter": {"yaer": 1904}}, "filter: keys not found: yaer; available: doc_id, "
          "document_name, section, topic, year"),
@@ -179,10 +179,10 @@ def test_a_field_that_is_changed_changes_the_answer(
          "Nothing is called 'Quisst' here; it was read as 'Quist'."),
     ],
 )  # fmt: skip
-def test_what_nothing_here_has_is_told_with_what_there_is(
-    mills: Path, client_for: Any, more: dict[str, Any], warned: str
+def test_absent_values_are_named_with_available_ones(
+    mills: Path, client_for: Any, fields: dict[str, Any], warned: str
 ) -> None:
-    answer = client_for(mills).post("/v1/search", json={**BASE, **more}).json()
+    answer = client_for(mills).post("/v1/search", json={**BASE, **fields}).json()
     assert any(warning.startswith(warned) for warning in answer["warnings"]), answer["warnings"]
 
 
@@ -199,19 +199,19 @@ def test_paths_follow_relations_in_the_direction_asked_for(
     for path in filter(None, paths):
         ends = [(edge["src"], edge["dst"])[:: 1 if direction == "out" else -1] for edge in path]
         assert ends[0][0] == "M:0"
-        assert all(one[1] == two[0] for one, two in itertools.pairwise(ends))
+        assert all(first[1] == second[0] for first, second in itertools.pairwise(ends))
 
 
 def test_a_slice_keeps_to_its_largest_size(mills: Path, client_for: Any) -> None:
-    client, asked = client_for(mills), {"query": " ".join(TOWNS)}
+    client, body = client_for(mills), {"query": " ".join(TOWNS)}
     sizes = []
-    for more in ({}, {"max_nodes": 20}):
-        found = client.post("/v1/search", json={**asked, "kg_expansion": {"hops": 3, **more}})
-        graph = found.json()["diagnostics"]["graph"]
+    for limits in ({}, {"max_nodes": 20}):
+        reply = client.post("/v1/search", json={**body, "kg_expansion": {"hops": 3, **limits}})
+        graph = reply.json()["diagnostics"]["graph"]
         sizes.append(graph["expanded"] + graph["pruned"])
     assert sizes[1] <= 20 < sizes[0]
     for wrong in (19, 601):
-        refused = client.post("/v1/search", json={**asked, "kg_expansion": {"max_nodes": wrong}})
+        refused = client.post("/v1/search", json={**body, "kg_expansion": {"max_nodes": wrong}})
         assert refused.json()["errors"][0]["path"] == "$.kg_expansion.max_nodes"
 
 
@@ -228,7 +228,7 @@ def test_a_synonym_of_the_question_is_noted(small_store: Path, client_for: Any) 
 
 
 @pytest.mark.parametrize(
-    ("more", "switch", "changed"),
+    ("fields", "switch", "changed"),
     [
         ({"query": "What is sent to Zell Mill?", "kg_expansion": {"hops": 3}}, "kg_2hop_enabled",
          lambda answer: answer["diagnostics"]["kg_stats"]["hops_executed"]),
@@ -237,9 +237,9 @@ def test_a_synonym_of_the_question_is_noted(small_store: Path, client_for: Any) 
     ],
 )  # fmt: skip
 def test_a_switch_changes_the_answer(
-    mills: Path, client_for: Any, more: dict[str, Any], switch: str, changed: Any
+    mills: Path, client_for: Any, fields: dict[str, Any], switch: str, changed: Any
 ) -> None:
-    body = {**BASE, **more}
+    body = {**BASE, **fields}
     on, off = (
         client_for(mills, **{switch: value}).post("/v1/search", json=body).json()
         for value in (True, False)
@@ -250,8 +250,8 @@ def test_a_switch_changes_the_answer(
 def test_the_boost_changes_the_order(small_store: Path, client_for: Any) -> None:
     body = {"query": "sodium channel neurons fever children, seizure?"}
     orders = set()
-    for more in ({"kg_boost_enabled": False}, {}, {"kg_boost_value": 1.0}):
-        answer = client_for(small_store, **more).post("/v1/search", json=body).json()
+    for settings in ({"kg_boost_enabled": False}, {}, {"kg_boost_value": 1.0}):
+        answer = client_for(small_store, **settings).post("/v1/search", json=body).json()
         orders.add(tuple(citation["chunk_id"] for citation in answer["citations"]))
     assert len(orders) == 3
 
@@ -284,19 +284,19 @@ def test_several_namespaces_are_one_question(mills: Path, client_for: Any) -> No
     body = {**BASE, "namespaces": ["more", "default"], "verbosity": "full"}
     answer = client.post("/v1/answer", json=body).json()
     assert answer["metadata"]["namespaces"] == ["more", "default"]
-    found = {(c["namespace"], c["chunk_id"]): c for c in answer["citations"]}
-    assert {"more", "default"} == {namespace for namespace, _ in found}
-    assert found["more", "c1"]["full_text"] == MORE[0]["text"]
+    citations = {(c["namespace"], c["chunk_id"]): c for c in answer["citations"]}
+    assert {"more", "default"} == {namespace for namespace, _ in citations}
+    assert citations["more", "c1"]["full_text"] == MORE[0]["text"]
     wiring = Wiring(settings_at(mills))
-    assert verify_response(answer, None, lambda: wiring) == ([], len(found))
+    assert verify_response(answer, None, lambda: wiring) == ([], len(citations))
     answer["metadata"]["namespaces"] = []
     assert verify_response(answer, None, lambda: wiring)[0]
-    kept = explained(client, namespaces=["default", "more"], expect={"chunk_id": "x"})
-    assert kept["doc_id"] == "x"
+    explanation = explained(client, namespaces=["default", "more"], expect={"chunk_id": "x"})
+    assert explanation["doc_id"] == "x"
 
 
-def explained(client: Any, status: int = 200, **more: Any) -> dict[str, Any]:
-    reply = client.post("/v1/explain", json={**BASE, **more})
+def explained(client: Any, status: int = 200, **fields: Any) -> dict[str, Any]:
+    reply = client.post("/v1/explain", json={**BASE, **fields})
     assert reply.status_code == status, reply.text
     return dict(reply.json())
 
@@ -369,11 +369,11 @@ def test_explain_reranks_within_its_timeout(mills: Path, client_for: Any) -> Non
         assert lost in explained(client, budget={"timeout_s": 1}, **question)["warnings"]
 
 
-def test_what_is_not_there_is_a_404_and_one_of_two_is_asked(mills: Path, client_for: Any) -> None:
+def test_absent_expectations_are_404_or_explained(mills: Path, client_for: Any) -> None:
     client = client_for(mills)
     assert explained(client, 404, expect={"doc_id": "nope"})["code"] == "not_found"
     assert explained(client, 404, expect={"chunk_id": "nope"})["code"] == "not_found"
     unlike = {"query": "Zyx quux wvut?", "providers": {"embedding": "openai"}}
-    found = explained(client, namespace="more", expect={"doc_id": "x"}, **unlike)
-    assert found["lost_at"] == "search"
+    explanation = explained(client, namespace="more", expect={"doc_id": "x"}, **unlike)
+    assert explanation["lost_at"] == "search"
     assert explained(client, 400, expect={})["errors"][0]["path"] == "$.expect"

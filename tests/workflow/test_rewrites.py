@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from docstokg.domain.answer.condense import keeps_words
-from tests.builders import body_of, write_files, written
+from tests.builders import answer_request, body_of, write_files
 from tests.conftest import load_folder
 from tests.model_server import ModelServer, serving
 
@@ -47,7 +47,7 @@ def reply_to(client: Any, model: ModelServer, row: dict[str, str]) -> dict[str, 
     turns = [("user", row["question"]), ("assistant", row["reply"])]
     history = [{"role": role, "content": content} for role, content in turns]
     budget = {"max_tokens_gen": 200, "timeout_s": 25}
-    body = written(row["message"], model="house-model", history=history, budget=budget)
+    body = answer_request(row["message"], model="house-model", history=history, budget=budget)
     return body_of(client.post("/v1/answer", json=body))
 
 
@@ -97,7 +97,7 @@ def test_a_value_of_the_conversation_alone_is_reported(
     )
     turns = [("user", "What does the lift carry?"), ("assistant", "Boats of up to 77 tonnes [1].")]
     history = [{"role": role, "content": content} for role, content in turns]
-    body = written(row["message"], model="house-model", history=history)
+    body = answer_request(row["message"], model="house-model", history=history)
     reply = body_of(clients["marina"].post("/v1/answer", json=body))
     assert reply["confidence"] <= 0.49
     assert "No cited source contains: 77 (sentence 1)." in reply["warnings"]

@@ -1,4 +1,4 @@
-"""An upload of few documents takes a task a function, and leaves what the maps leave."""
+"""A small upload takes one task per function, and gives the same stores as the maps."""
 
 import json
 import time
@@ -142,7 +142,7 @@ def test_an_upload_during_another_load_of_its_namespace_waits(tmp_path: Path) ->
     assert not place.objects.list(lease)
 
 
-def test_a_run_that_needs_more_than_a_task_goes_on_where_others_do(
+def test_a_long_run_continues_in_further_tasks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     few, maps = Place(tmp_path / "few"), Place(tmp_path / "maps")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import written
+from tests.builders import answer_request
 from tests.conftest import store_of
 from tests.model_server import serving
 
@@ -52,8 +52,8 @@ def companies(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> Path
         ],
         "relations.jsonl": relations,
     }
-    for one in relations:
-        one.update(source=f"C:{one['source']}", target=f"C:{one['target']}")
+    for relation in relations:
+        relation.update(source=f"C:{relation['source']}", target=f"C:{relation['target']}")
     return store_of(tmp_path_factory.mktemp("companies"), cache_dir, corpus)
 
 
@@ -62,23 +62,26 @@ def client(companies: Path, client_for: Callable[..., Any]) -> Any:
     return client_for(companies)
 
 
-def ask(client: Any, **more: Any) -> dict[str, Any]:
-    return dict(client.post("/v1/answer", json=written(QUESTION) | more).json())
+def answer_of(client: Any, **fields: Any) -> dict[str, Any]:
+    return dict(client.post("/v1/answer", json=answer_request(QUESTION) | fields).json())
 
 
 def test_an_answer_follows_the_stored_path_and_cites_the_passage_of_each_edge(client: Any) -> None:
-    answer = ask(client)
-    ranks = {one["doc_id"]: one["rank"] for one in answer["citations"]}
+    answer = answer_of(client)
+    ranks = {citation["doc_id"]: citation["rank"] for citation in answer["citations"]}
     apple, tsmc = f" [{ranks['apple']}].", f" [{ranks['tsmc']}]."
     assert answer["answer"] == SUPPLY.replace(".", apple) + " " + PLACE.replace(".", tsmc)
     assert answer["grounding"]["grounded"] is True
-    assert {one["doc_id"] for one in answer["citations"] if one["cited"]} == {"apple", "tsmc"}
-    stated = zip(FACTS, (ranks["apple"], ranks["tsmc"]), strict=True)
-    assert answer["notes"] == [f"{fact} (stated in [{rank}])" for fact, rank in stated]
+    assert {citation["doc_id"] for citation in answer["citations"] if citation["cited"]} == {
+        "apple",
+        "tsmc",
+    }
+    ranked_facts = zip(FACTS, (ranks["apple"], ranks["tsmc"]), strict=True)
+    assert answer["notes"] == [f"{fact} (stated in [{rank}])" for fact, rank in ranked_facts]
 
 
 def test_without_the_graph_the_answer_says_less_and_the_response_why(client: Any) -> None:
-    answer = ask(client, kg_expansion={"enabled": False})
+    answer = answer_of(client, kg_expansion={"enabled": False})
     assert "TSMC" not in answer["answer"]
     assert answer["notes"] == []
     assert answer["diagnostics"]["graph_gain"]["skipped"] == "disabled"
@@ -86,14 +89,14 @@ def test_without_the_graph_the_answer_says_less_and_the_response_why(client: Any
 
 
 def test_a_path_needs_each_of_its_relations(client: Any) -> None:
-    answer = ask(client, kg_expansion={"relations": ["located_in"]})
+    answer = answer_of(client, kg_expansion={"relations": ["located_in"]})
     assert answer["notes"] == []
     assert SUPPLY[:-1] not in answer["answer"]
 
 
 def test_a_passage_that_answers_is_not_replaced_by_a_path(client: Any) -> None:
     query = "Which risks does NVIDIA name about its suppliers in Taiwan?"
-    answer = ask(client, query=query)
+    answer = answer_of(client, query=query)
     assert answer["answer"].startswith("NVIDIA's risks include its suppliers in Taiwan")
 
 
@@ -102,7 +105,7 @@ def test_a_model_receives_every_passage_of_the_path(
 ) -> None:
     with serving() as server:
         body = {"synthesis": {"enabled": True}, "budget": {"max_tokens_gen": 100, "timeout_s": 25}}
-        ask(client_for(companies, llm_base_url=server.url), **body)
+        answer_of(client_for(companies, llm_base_url=server.url), **body)
         ((_, sent),) = server.requests
     prompt = sent["messages"][1]["content"]
     assert SUPPLY in prompt

@@ -10,7 +10,7 @@ from docstokg.loading.pipeline import load
 from docstokg.loading.read.rejects import RejectLog
 from docstokg.observability import Telemetry
 from docstokg.wiring import Wiring
-from docstokg_local.cli.question import ask
+from docstokg_local.cli.question import submit
 from docstokg_local.engine.workflow import LocalWorkflow
 from docstokg_local.loading.stores import stores_of
 from tests.builders import settings_at, write_files
@@ -34,29 +34,29 @@ def answers(
     settings = settings_at(home / "store.sqlite", cache_dir=cache_dir, embed_model=MODEL)
     wiring = Wiring(settings, Telemetry(None, lambda line: None))
     stores, notes = stores_of(wiring), {}
-    for number, (name, given) in enumerate(INPUTS.items()):
-        folder = write_files(home / f"in{number}", given.files)
+    for number, (name, case) in enumerate(INPUTS.items()):
+        folder = write_files(home / f"in{number}", case.files)
         rejects = RejectLog()
         load([folder], LoadOptions(f"n{number}"), stores, rejects)
         assert not rejects.count, (name, rejects.first)
         notes[name] = rejects.notes
     workflow = LocalWorkflow(wiring)
-    found = {}
-    for number, (name, given) in enumerate(INPUTS.items()):
-        request = {**BUILT_IN, "query": given.question, "namespace": f"n{number}"}
-        body = ask(workflow, request).body
+    results = {}
+    for number, (name, case) in enumerate(INPUTS.items()):
+        request = {**BUILT_IN, "query": case.question, "namespace": f"n{number}"}
+        body = submit(workflow, request).body
         grounding = body["grounding"] or {"grounded": None}
-        assert grounding["grounded"] or not given.contains, (name, body["answer"])
-        found[name] = str(body["answer"]), notes[name]
+        assert grounding["grounded"] or not case.contains, (name, body["answer"])
+        results[name] = str(body["answer"]), notes[name]
     wiring.close()
-    return found
+    return results
 
 
 @pytest.mark.parametrize("name", INPUTS)
 def test_an_input_is_answered_with_its_right_value(
     answers: dict[str, tuple[str, list[str]]], name: str
 ) -> None:
-    given, (answer, notes) = INPUTS[name], answers[name]
-    assert all(one in answer for one in given.contains), answer
-    assert not [one for one in given.silent if one in answer], answer
-    assert any(given.note in note for note in notes) or not given.note, notes
+    case, (answer, notes) = INPUTS[name], answers[name]
+    assert all(phrase in answer for phrase in case.contains), answer
+    assert not [phrase for phrase in case.silent if phrase in answer], answer
+    assert any(case.note in note for note in notes) or not case.note, notes

@@ -5,7 +5,7 @@ from pathlib import Path
 from docstokg.adapters.onnx.minilm import MODEL
 from docstokg.observability import Telemetry
 from docstokg.wiring import Wiring
-from docstokg_local.cli.question import ask
+from docstokg_local.cli.question import submit
 from docstokg_local.engine.workflow import LocalWorkflow
 from tests.builders import settings_at, write_files
 from tests.conftest import load_folder
@@ -27,18 +27,21 @@ def test_a_question_for_a_cell_quotes_its_row_alone(tmp_path: Path, cache_dir: P
     settings = settings_at(store, cache_dir=cache_dir, embed_model=MODEL)
     wiring = Wiring(settings, Telemetry(None, lambda line: None))
     workflow = LocalWorkflow(wiring)
-    wrong = [asked for asked in questions if not _quotes_its_row(workflow, asked)]
+    wrong = [question for question in questions if not _quotes_its_row(workflow, question)]
     wiring.close()
     assert len(questions) - len(wrong) >= RIGHT, wrong
 
 
-def _quotes_its_row(workflow: LocalWorkflow, asked: CellQuestion) -> bool:
-    body = ask(workflow, {**BUILT_IN, "query": asked.question}).body
-    answer, cited = body["answer"], [one for one in body["citations"] if one["cited"]]
+def _quotes_its_row(workflow: LocalWorkflow, question: CellQuestion) -> bool:
+    body = submit(workflow, {**BUILT_IN, "query": question.question}).body
+    answer, cited = (
+        body["answer"],
+        [citation for citation in body["citations"] if citation["cited"]],
+    )
     return (
-        asked.row in answer
-        and asked.value in answer
-        and not any(other in answer for other in asked.others)
-        and {one["doc_id"] for one in cited} == {asked.file}
+        question.row in answer
+        and question.value in answer
+        and not any(other in answer for other in question.others)
+        and {citation["doc_id"] for citation in cited} == {question.file}
         and body["grounding"]["grounded"] is True
     )

@@ -1,4 +1,4 @@
-"""What is asked on a terminal before something goes; elsewhere nobody waits for an answer."""
+"""Confirmations before deletions on a terminal; without a terminal there is no prompt."""
 
 import os
 import pty
@@ -20,8 +20,13 @@ GENEROUS_S = 300
 def shell(tmp_path: Path, cache_dir: Path) -> Shell:
     """Run a command in a process of its own, `typed` on a terminal or without one (None)."""
     store = f"sqlite:///{tmp_path / 'store.sqlite'}"
-    where = {"INDEX_URL": store, "GRAPH_URL": store, "CACHE_DIR": str(cache_dir), "NAMES": "rule"}
-    environment = os.environ | {f"DOCSTOKG_{key}": value for key, value in where.items()}
+    variables = {
+        "INDEX_URL": store,
+        "GRAPH_URL": store,
+        "CACHE_DIR": str(cache_dir),
+        "NAMES": "rule",
+    }
+    environment = os.environ | {f"DOCSTOKG_{key}": value for key, value in variables.items()}
 
     def call(*arguments: object, typed: str | None = None) -> tuple[int, str, str]:
         command = [sys.executable, "-m", "docstokg_local.cli.commands", *map(str, arguments)]
@@ -34,12 +39,12 @@ def shell(tmp_path: Path, cache_dir: Path) -> Shell:
             command, env=environment, stdin=theirs, stdout=subprocess.PIPE, stderr=theirs, text=True
         )
         os.close(theirs)
-        shown = b""
+        screen = b""
         while part := _read(ours):
-            shown += part
+            screen += part
         out, _ = process.communicate(timeout=GENEROUS_S)
         os.close(ours)
-        return process.returncode, out, shown.decode()
+        return process.returncode, out, screen.decode()
 
     return call
 
@@ -64,13 +69,11 @@ def documents(shell: Shell) -> list[str]:
     return [line.split()[0] for line in out.splitlines() if ".md" in line]
 
 
-def test_a_namespace_goes_after_a_yes_on_a_terminal_and_unasked_elsewhere(
-    shell: Shell, tmp_path: Path
-) -> None:
+def test_deleting_a_namespace_is_confirmed_on_terminals_only(shell: Shell, tmp_path: Path) -> None:
     home = folder(tmp_path / "home")
     assert shell("load", home, "--no-embed")[0] == 0
-    code, _, shown = shell("delete", "--namespace", "default", typed="n\n")
-    assert "Remove everything of namespace default? [y/N]" in shown
+    code, _, screen = shell("delete", "--namespace", "default", typed="n\n")
+    assert "Remove everything of namespace default? [y/N]" in screen
     assert (code, documents(shell)) == (1, ["a.md", "b.md", "c.md"])
     code, out, _ = shell("delete", "--namespace", "default", typed="y\n")
     assert (code, out.strip()) == (0, "namespace default: 3 chunks removed")
@@ -82,7 +85,7 @@ def test_a_namespace_goes_after_a_yes_on_a_terminal_and_unasked_elsewhere(
     )
 
 
-def test_many_gone_files_are_asked_for_on_a_terminal_and_listed_elsewhere(
+def test_removals_are_confirmed_on_terminals_and_listed_elsewhere(
     shell: Shell, tmp_path: Path
 ) -> None:
     home = folder(tmp_path / "home")
@@ -93,9 +96,9 @@ def test_many_gone_files_are_asked_for_on_a_terminal_and_listed_elsewhere(
     assert code == 1
     assert "deleted: b.md" in err
     assert "still loaded: 1 document; use --yes to remove them" in err
-    code, _, shown = shell(*sync, typed="n\n")
+    code, _, screen = shell(*sync, typed="n\n")
     assert code == 1
-    assert "Remove 1 document? [y/N]" in shown
+    assert "Remove 1 document? [y/N]" in screen
     assert documents(shell) == ["a.md", "b.md", "c.md"]
     assert shell(*sync, typed="y\n")[0] == 0
     assert documents(shell) == ["a.md", "c.md"]

@@ -48,11 +48,13 @@ def test_a_killed_load_is_unfinished_in_its_namespace_alone_on_every_surface(
     )
     with opened(settings_at(path, cache_dir=cache_dir, **PLAIN)) as client:
         listed = client.get("/v1/namespaces").json()["namespaces"]
-        states = {one["namespace"]: (one["documents"], one["unfinished"]) for one in listed}
+        states = {space["namespace"]: (space["documents"], space["unfinished"]) for space in listed}
         assert states == {"alpha": (0, True), "beta": (1, False)}
-        said = {name: warned(client, name) for name in ("alpha", "beta")}
+        warnings = {name: warned(client, name) for name in ("alpha", "beta")}
     unfinished = "A load into namespace 'alpha' is unfinished; run it again to complete it."
-    assert {name: [unfinished in one for one in each] for name, each in said.items()} == {
+    assert {
+        name: [unfinished in warning for warning in each] for name, each in warnings.items()
+    } == {
         "alpha": [True] * 4,
         "beta": [False] * 4,
     }

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import written
+from tests.builders import answer_request
 from tests.conftest import load_folder
 from tests.model_server import ModelServer, serving
 from tests.verifier_server import serving as verifier_serving
@@ -34,11 +34,11 @@ OLD = Old()
 """
 
 
-def answered(client: Any, **more: Any) -> dict[str, Any]:
-    body = written("What are seizures?", 100, "gpt-4o-mini", **more)
-    found: dict[str, Any] = client.post("/v1/answer", json=body).json()
-    assert found["answer"].startswith("Seizures"), found
-    return found
+def answered(client: Any, **fields: Any) -> dict[str, Any]:
+    body = answer_request("What are seizures?", 100, "gpt-4o-mini", **fields)
+    reply: dict[str, Any] = client.post("/v1/answer", json=body).json()
+    assert reply["answer"].startswith("Seizures"), reply
+    return reply
 
 
 @pytest.fixture
@@ -57,36 +57,34 @@ def test_another_terms_id_is_told_in_every_mode(
     client: Any, model: ModelServer, verbosity: str
 ) -> None:
     model.answer = WRONG_LABEL
-    found = answered(client, verbosity=verbosity)
-    (sentence,) = found["grounding"]["sentences"]
+    reply = answered(client, verbosity=verbosity)
+    (sentence,) = reply["grounding"]["sentences"]
     assert sentence["verdict"] == "unverified"
     assert "id_label_mismatch" in sentence["reasons"]
-    assert found["grounding"]["grounded"] is None
-    assert any("'Asthma' is not a name of HP:0001250" in said for said in found["warnings"])
-    assert found["diagnostics"]["degraded_reasons"] == []
+    assert reply["grounding"]["grounded"] is None
+    assert any("'Asthma' is not a name of HP:0001250" in warning for warning in reply["warnings"])
+    assert reply["diagnostics"]["degraded_reasons"] == []
 
 
-def test_a_right_answer_is_left_alone_and_without_the_graph_nothing_is_asked(
-    client: Any, model: ModelServer
-) -> None:
+def test_right_answers_stay_and_checks_need_the_graph(client: Any, model: ModelServer) -> None:
     right = answered(client)
-    assert [one["verdict"] for one in right["grounding"]["sentences"]] == ["supported"]
-    assert not any("disagrees" in said for said in right["warnings"])
+    assert [sentence["verdict"] for sentence in right["grounding"]["sentences"]] == ["supported"]
+    assert not any("disagrees" in warning for warning in right["warnings"])
     model.answer = WRONG_LABEL
     off = answered(client, kg_expansion={"enabled": False})
-    assert not any("disagrees" in said for said in off["warnings"])
+    assert not any("disagrees" in warning for warning in off["warnings"])
 
 
-def test_an_id_that_is_in_no_graph_and_no_source_is_told(client: Any, model: ModelServer) -> None:
+def test_an_id_outside_graph_and_sources_is_reported(client: Any, model: ModelServer) -> None:
     made_up = RIGHT.replace("HP:0001250", "HP:9999999")
     model.answer = made_up
-    found = answered(client)
-    assert any("HP:9999999 is not in the graph" in said for said in found["warnings"])
-    assert "id_not_in_source" in found["grounding"]["sentences"][0]["reasons"]
+    reply = answered(client)
+    assert any("HP:9999999 is not in the graph" in warning for warning in reply["warnings"])
+    assert "id_not_in_source" in reply["grounding"]["sentences"][0]["reasons"]
 
 
 @pytest.mark.parametrize(
-    ("mode", "said"),
+    ("mode", "sentence"),
     [
         ("error_500", "failed (500)."),
         ("error_503", "failed (503)."),
@@ -94,11 +92,13 @@ def test_an_id_that_is_in_no_graph_and_no_source_is_told(client: Any, model: Mod
         ("wrong_shape", "answered something that is no completion."),
     ],
 )
-def test_a_500_is_said_of_a_500_only(client: Any, model: ModelServer, mode: str, said: str) -> None:
+def test_a_500_is_said_of_a_500_only(
+    client: Any, model: ModelServer, mode: str, sentence: str
+) -> None:
     model.mode = mode
     body = {"query": "What are seizures?", "synthesis": {"enabled": True}}
     failed = client.post("/v1/answer", json={**body, "budget": {"max_tokens_gen": 100}})
-    assert f"Model gpt-4o-mini {said}" in failed.json()["warnings"]
+    assert f"Model gpt-4o-mini {sentence}" in failed.json()["warnings"]
 
 
 def test_without_a_valid_marker_confidence_is_the_formula_of_similarity(
@@ -106,12 +106,12 @@ def test_without_a_valid_marker_confidence_is_the_formula_of_similarity(
 ) -> None:
     unmarked = "Seizures are sudden, uncontrolled electrical events in the brain."
     model.answer = unmarked
-    found = answered(client)
-    assert found["answer"] == unmarked
-    parts = found["confidence_parts"]
+    reply = answered(client)
+    assert reply["answer"] == unmarked
+    parts = reply["confidence_parts"]
     assert (parts["retrieval"], parts["sources"]) == (0.0, 0.0)
-    assert 0 < found["confidence"] <= 0.5
-    assert found["confidence"] == pytest.approx(0.3 * parts["similarity"], abs=1e-3)
+    assert 0 < reply["confidence"] <= 0.5
+    assert reply["confidence"] == pytest.approx(0.3 * parts["similarity"], abs=1e-3)
 
 
 def test_the_named_times_add_up_to_the_total_and_a_slow_verifier_is_in_the_check(
@@ -150,16 +150,16 @@ def test_a_domain_of_somebody_elses_acts_too(
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "old_words", raising=False)
     # The sources say it in other words: what they say word for word is theirs.
-    own = RIGHT.replace("sudden, uncontrolled", "uncontrolled, sudden")
-    with serving(ModelServer(answer=own)) as model:
-        given = {"llm_base_url": model.url, "llm_api_key": "k"}
-        without = answered(client_for(small_store, **given))
+    reordered = RIGHT.replace("sudden, uncontrolled", "uncontrolled, sudden")
+    with serving(ModelServer(answer=reordered)) as model:
+        settings = {"llm_base_url": model.url, "llm_api_key": "k"}
+        without = answered(client_for(small_store, **settings))
         assert without["warnings"] == []
-        found = answered(client_for(small_store, domains=("ontology", "old"), **given))
-    assert any("the word is out of use" in said for said in found["warnings"])
-    assert found["grounding"]["grounded"] is None
-    assert [note[:9] for note in found["notes"]] == [f"{n} of True" for n in range(10)]
-    assert {len(note) for note in found["notes"]} == {200}
+        reply = answered(client_for(small_store, domains=("ontology", "old"), **settings))
+    assert any("the word is out of use" in warning for warning in reply["warnings"])
+    assert reply["grounding"]["grounded"] is None
+    assert [note[:9] for note in reply["notes"]] == [f"{n} of True" for n in range(10)]
+    assert {len(note) for note in reply["notes"]} == {200}
     assert without["notes"] == []
 
 
@@ -198,7 +198,7 @@ def test_no_question_to_one_page_is_kept_from_a_model(
     with serving(ModelServer(answer="It is so [1].")) as model:
         client = client_for(tmp_path / "pages.sqlite", llm_base_url=model.url, llm_api_key="k")
         for question, fact in ASKED.items():
-            body = written(question, 100, "gpt-4o-mini")
+            body = answer_request(question, 100, "gpt-4o-mini")
             assert client.post("/v1/answer", json=body).json()["answer"] == "It is so [1]."
             assert fact in model.requests[-1][1]["messages"][1]["content"], question
         assert len(model.requests) == len(ASKED) == 16

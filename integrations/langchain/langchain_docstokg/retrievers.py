@@ -61,9 +61,9 @@ class DocsToKGRetriever(BaseRetriever):
         if response.status_code != httpx.codes.OK:
             reply = response.text[:2000]
             raise SearchError(f"{response.url} returned {response.status_code}: {reply}")
-        found = response.json()
-        namespace = found["metadata"]["namespace"]
-        return [self._document(citation, namespace) for citation in found["citations"]]
+        body = response.json()
+        namespace = body["metadata"]["namespace"]
+        return [self._document(citation, namespace) for citation in body["citations"]]
 
     def _document(self, citation: dict[str, Any], namespace: str) -> Document:
         text = citation.pop("full_text") or citation["snippet"]

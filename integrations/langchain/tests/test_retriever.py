@@ -32,18 +32,18 @@ async def test_metadata_names_the_place_of_the_passage() -> None:
     retriever = DocsToKGRetriever(url=URL, k=3, public_url="https://kb.example/")
     documents = retriever.invoke(QUESTION)
     assert await retriever.ainvoke(QUESTION) is not None
-    assert [one.metadata["rank"] for one in documents] == [1, 2, 3]
-    for one in documents:
-        about = one.metadata
-        assert hashlib.sha256(one.page_content.encode()).hexdigest() == about["text_sha256"]
-        assert about["snippet"] in one.page_content and "page" in about
+    assert [document.metadata["rank"] for document in documents] == [1, 2, 3]
+    for document in documents:
+        about = document.metadata
+        assert hashlib.sha256(document.page_content.encode()).hexdigest() == about["text_sha256"]
+        assert about["snippet"] in document.page_content and "page" in about
         assert about["char_end"] - about["char_start"] == len(about["snippet"])
         base, _, place = about["link"].partition("/#")
         assert base == "https://kb.example"
         assert parse_qs(place) == {
             "namespace": [about["namespace"]],
             "doc": [about["doc_id"]],
-            "passage": [one.id],
+            "passage": [document.id],
             "span": [f"{about['char_start']}-{about['char_end']}"],
         }
 
@@ -51,8 +51,8 @@ async def test_metadata_names_the_place_of_the_passage() -> None:
 def test_other_fields_of_the_request_are_sent() -> None:
     (first,) = DocsToKGRetriever(url=URL, k=1).invoke(QUESTION)
     chosen = {"filter": {"doc_id": [first.metadata["doc_id"]]}}
-    found = DocsToKGRetriever(url=URL, request=chosen).invoke(QUESTION)
-    assert {one.metadata["doc_id"] for one in found} == {first.metadata["doc_id"]}
+    documents = DocsToKGRetriever(url=URL, request=chosen).invoke(QUESTION)
+    assert {document.metadata["doc_id"] for document in documents} == {first.metadata["doc_id"]}
 
 
 def test_a_refusal_is_raised_with_the_reply_of_the_service() -> None:

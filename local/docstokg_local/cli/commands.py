@@ -25,7 +25,7 @@ from docstokg_local.cli.options import (
     option,
     wiring_of,
 )
-from docstokg_local.cli.printing import counted, say
+from docstokg_local.cli.printing import counted, echo
 from docstokg_local.cli.receipts import receipt_key
 from docstokg_local.cli.stores import settings_of
 from docstokg_local.cli.tracing import trace
@@ -50,7 +50,7 @@ def _version(is_set: bool) -> None:
     if is_set:
         from docstokg import __version__
 
-        say(f"docstokg {__version__}")
+        echo(f"docstokg {__version__}")
         raise typer.Exit(DONE)
 
 
@@ -138,7 +138,7 @@ def load(  # noqa: PLR0913 - one parameter an option
         prefix=prefix,
         sync=sync,
         rebuild=rebuild,
-        agree=lambda gone: yes or agree_to_remove(gone),
+        agree=lambda doc_ids: yes or agree_to_remove(doc_ids),
         extract=extractor_of(wiring, extract, include_restricted, yes) if extract else None,
     )
     try:
@@ -190,7 +190,7 @@ def reembed(
     if dense is None:
         raise Misconfigured("the encoder is not installed; `docstokg doctor` shows what is missing")
     count = move(stores_of(wiring), namespace, dense, TerminalProgress())
-    say(f"{namespace}: {counted(count, 'chunk')} encoded by {dense.model}")
+    echo(f"{namespace}: {counted(count, 'chunk')} encoded by {dense.model}")
 
 
 @app.command(name="list")
@@ -211,7 +211,7 @@ def list_(
     """
     from docstokg_local.cli.documents import list_loaded
 
-    wiring = wiring_of(index, graph, aloud=not as_json)
+    wiring = wiring_of(index, graph, verbose=not as_json)
     is_listed = list_loaded(wiring, namespace, documents, entities, as_json)
     raise typer.Exit(DONE if is_listed else NOT_GOOD)
 
@@ -247,18 +247,18 @@ def delete(
     if doc_id is not None:
         sources = [doc_id, *(record.path for record in stores.register.find(space, [doc_id]))]
         count = delete_document(stores, space, doc_id)
-        what = f"document {doc_id}"
+        target = f"document {doc_id}"
     else:
         if not yes and sys.stdin.isatty() and sys.stderr.isatty():
             typer.confirm(f"Remove everything of namespace {namespace}?", abort=True, err=True)
         count = delete_namespace(stores, space)
-        what = f"namespace {namespace}"
+        target = f"namespace {namespace}"
     if wiring.settings.ingest_url:
         erase_outputs(space, sources, wiring.object_store())
     if count == 0:
-        say(f"{what}: not found, nothing was removed", err=True)
+        echo(f"{target}: not found, nothing was removed", err=True)
         raise typer.Exit(NOT_GOOD)
-    say(f"{what}: {counted(count, 'chunk')} removed")
+    echo(f"{target}: {counted(count, 'chunk')} removed")
 
 
 @app.command(context_settings={"ignore_unknown_options": True})
@@ -330,21 +330,21 @@ def ask(  # noqa: PLR0913 - one parameter an option
         cure = "if it is part of the question, put the whole question in quotation marks"
         raise typer.BadParameter(f"no such option: {wrong}; {cure}")
     question = " ".join(words) if words else None
-    given: dict[str, object] = {"query": question, "namespace": namespace, "top_k": top_k}
-    given["receipt"] = True if receipt else None
-    given["history"] = json_file(history, list) if history is not None else None
-    body = request_of(fields, given, filters or (), not no_graph)
-    wiring = wiring_of(index, graph, aloud=not as_json and not answer_only, log=False)
+    options: dict[str, object] = {"query": question, "namespace": namespace, "top_k": top_k}
+    options["receipt"] = True if receipt else None
+    options["history"] = json_file(history, list) if history is not None else None
+    body = request_of(fields, options, filters or (), not no_graph)
+    wiring = wiring_of(index, graph, verbose=not as_json and not answer_only, log=False)
     # People get an answer by default; programs get only what they request.
-    read = not as_json and request is None and synthesize is None
+    is_plain = not as_json and request is None and synthesize is None
     if synthesize == AUTO:
         wiring, synthesize = with_a_model(wiring)
-    elif read and EXTRACTIVE in wiring.settings.models:
+    elif is_plain and EXTRACTIVE in wiring.settings.models:
         synthesize = EXTRACTIVE
     if synthesize is not None:
         body = with_answer(body, synthesize)
-    shown: Shown = "json" if as_json else "answer" if answer_only else "all"
-    good = ask_and_show(wiring, body, shown, citations, receipt)
+    form: Shown = "json" if as_json else "answer" if answer_only else "all"
+    good = ask_and_show(wiring, body, form, citations, receipt)
     raise typer.Exit(DONE if good else NOT_GOOD)
 
 
@@ -416,15 +416,15 @@ def evaluate(  # noqa: PLR0913 - one parameter an option
     names = [name.strip() for name in (ablate or "").split(",") if name.strip()]
     if (answers or verifier) and names:
         raise typer.BadParameter("cannot be combined with --answers or --verifier")
-    show = evaluation.show_report
+    display = evaluation.show_report
     if verifier:
         labelled = claim_evaluation.read_claims(folder, limit)
         report = claim_evaluation.evaluate_claims(folder, labelled, verifier, settings)
-        show = claim_evaluation.show_claims
+        display = claim_evaluation.show_claims
     elif answers:
-        written = answer_evaluation.read_answers(folder, limit)
-        report = answer_evaluation.evaluate_answers(folder, written, namespace, model, settings)
-        show = answer_evaluation.show_answers
+        references = answer_evaluation.read_answers(folder, limit)
+        report = answer_evaluation.evaluate_answers(folder, references, namespace, model, settings)
+        display = answer_evaluation.show_answers
     else:
         questions = evaluation.read_questions(folder, limit)
         report = evaluation.evaluate(folder, questions, namespace, names, settings)
@@ -433,7 +433,7 @@ def evaluate(  # noqa: PLR0913 - one parameter an option
             json_file.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
         except OSError as broken:
             raise LoadError(f"{json_file}: {broken.strerror}") from broken
-    show(report)
+    display(report)
     errors = report["errors"] if verifier else report["runs"][0]["errors"]
     raise typer.Exit(NOT_GOOD if errors else DONE)
 
@@ -466,13 +466,13 @@ def verify(
     body = json_file(response, dict)
     if offline:
         findings, proven = verify_offline(
-            body, key, lambda: wiring_of(index, graph, aloud=False).receipt_keys()
+            body, key, lambda: wiring_of(index, graph, verbose=False).receipt_keys()
         )
     else:
         findings, proven = verify_response(body, source, lambda: wiring_of(index, graph))
     show_findings(findings, proven)
     if offline:
-        say(COVERED)
+        echo(COVERED)
     raise typer.Exit(NOT_GOOD if findings else DONE)
 
 
@@ -505,7 +505,7 @@ def check(  # noqa: PLR0913 - the command line is the signature
 
     cited = json_file(citations, dict) if citations is not None else None
     text, status, body = check_file(
-        draft, namespace, cited, source or (), wiring_of(index, graph, aloud=not json_output)
+        draft, namespace, cited, source or (), wiring_of(index, graph, verbose=not json_output)
     )
     if json_output:
         print_json(body)
@@ -538,11 +538,11 @@ def doctor(
     if settings:
         examination.show_settings(settings_of(index, graph))
         return
-    wiring = wiring_of(index, graph, aloud=not digest)
+    wiring = wiring_of(index, graph, verbose=not digest)
     if digest:
         examination.show_digest(wiring, namespace or [])
         return
-    raise typer.Exit(DONE if examination.show(wiring, check=check) else NOT_GOOD)
+    raise typer.Exit(DONE if examination.report(wiring, check=check) else NOT_GOOD)
 
 
 app.command()(trace)
@@ -562,10 +562,10 @@ def own_models(context: typer.Context) -> None:
 
     if context.invoked_subcommand is not None:
         return
-    if (where := model_files.present()) is None:
+    if (location := model_files.present()) is None:
         model_files.fetch()
-        where = model_files.present()
-    say(f"Both model files are present {where}; checksums match.")
+        location = model_files.present()
+    echo(f"Both model files are present {location}; checksums match.")
 
 
 @models.command("fetch")
@@ -580,7 +580,7 @@ def fetch_model(
     """
     from docstokg_local.cli.model_fetching import fetch_file
 
-    say(
+    echo(
         f"Downloaded {fetch_file(url, sha256, to)}, checksum OK. When all files are present, set "
         f"DOCSTOKG_EMBED_MODEL={to}."
     )

@@ -25,7 +25,7 @@ from docstokg_local.cli.display import (
     show_problem,
     snippet_line,
 )
-from docstokg_local.cli.question import ask, with_answer
+from docstokg_local.cli.question import submit, with_answer
 from docstokg_local.cli.stores import short
 from docstokg_local.loading.stores import stores_of
 
@@ -65,8 +65,8 @@ def run_demo(wiring: Wiring, full: bool, options: Sequence[str] = ()) -> bool:
     request = with_answer({"query": QUESTION}, EXTRACTIVE)
     workflow = LocalWorkflow(wiring)
     # The first question opens models and files; the second one shows typical times.
-    ask(workflow, request)
-    outcome = ask(workflow, request)
+    submit(workflow, request)
+    outcome = submit(workflow, request)
     if outcome.status != 200:
         show_problem(outcome.body)
         return False
@@ -88,7 +88,7 @@ def _show_second(workflow: Workflow, out: Console) -> None:
     citations = {}
     for graph in (True, False):
         request = {"query": SECOND, "kg_expansion": {"enabled": graph}}
-        outcome = ask(workflow, request)
+        outcome = submit(workflow, request)
         if outcome.status != 200:
             show_problem(outcome.body)
             return

@@ -147,9 +147,9 @@ def write_corpus(folder: Path, full: bool, data: Path | None = None) -> Path:
         for parent in ontology.parents[term]:
             if parent in terms_in_use:
                 relations.append({"source": term, "type": "is_a", "target": parent})
-        own = ontology.terms[term]
-        row = {"id": term, "name": own.name, "type": "Phenotype", "synonyms": own.synonyms}
-        entities.append(row | ({"definition": own.definition} if own.definition else {}))
+        entry = ontology.terms[term]
+        row = {"id": term, "name": entry.name, "type": "Phenotype", "synonyms": entry.synonyms}
+        entities.append(row | ({"definition": entry.definition} if entry.definition else {}))
     entities += [
         {"id": disease, "name": ontology.diseases[disease], "type": "Disease"}
         for disease in diseases
@@ -185,9 +185,9 @@ def neighbourhood(ontology: Ontology, centre: str) -> tuple[list[str], list[str]
     # A paper counts for more than a curator's summary.
     seen = {
         disease: max(
-            one.seen * bool(one.papers)
-            for one in ontology.shown_by[disease]
-            if one.phenotype == centre
+            annotation.seen * bool(annotation.papers)
+            for annotation in ontology.shown_by[disease]
+            if annotation.phenotype == centre
         )
         for disease in ontology.having[centre]
     }
@@ -218,8 +218,8 @@ def term_passages(ontology: Ontology, identity: str, companions: bool = True) ->
     if parents := ontology.parents[identity]:
         statements.append(f"{label} is a kind of {ontology.listed(sorted(parents))}.")
     if children := sorted(ontology.children[identity]):
-        more = len(children) - KINDS_SHOWN
-        tail = f" (and {more} more)" if more > 0 else ""
+        hidden_count = len(children) - KINDS_SHOWN
+        tail = f" (and {hidden_count} more)" if hidden_count > 0 else ""
         kinds = ontology.listed(children[:KINDS_SHOWN])
         statements.append(f"More specific kinds of {label} are {kinds}{tail}.")
     row = {"doc_id": identity, "title": term.name, "document_name": f"HPO {identity}"}
@@ -234,25 +234,25 @@ def term_passages(ontology: Ontology, identity: str, companions: bool = True) ->
     counts = [f"{n} also show {ontology.label(t)}" for t, n in others[:FIRST_COMPANIONS]]
     text = f"Phenotypic abnormalities associated with {label} are "
     text += f"{_listed(names[:FIRST_COMPANIONS])}."
-    if rest := names[FIRST_COMPANIONS:]:
-        text += f" Also associated with {label} are {_listed(rest)}."
+    if further_names := names[FIRST_COMPANIONS:]:
+        text += f" Also associated with {label} are {_listed(further_names)}."
     text += f" Of {diseases} diseases annotated with {label}, {_listed(counts)}."
     yield {**row, "id": f"{identity}/with", "section": "Occurs with", "text": text}
 
 
 def disease_passages(
-    ontology: Ontology, disease: str, most: int | None = None
+    ontology: Ontology, disease: str, limit: int | None = None
 ) -> Iterator[tuple[Json, list[Json]]]:
     """Yield passages of a disease's abnormalities, each with an edge per abnormality.
 
-    `most`: only the best documented ones. Raises KeyError for an unknown disease.
+    `limit`: only the best documented ones. Raises KeyError for an unknown disease.
     """
     name, best = ontology.diseases[disease], dict[str, Annotation]()
-    for one in sorted(ontology.shown_by[disease], key=lambda a: (-a.seen, a.phenotype)):
-        best.setdefault(one.phenotype, one)
-    rows = list(best.values())[:most]
-    for number, own in enumerate(batched(rows, PER_CHUNK)):
-        phrases = [one.label(ontology.label(one.phenotype)) for one in own]
+    for annotation in sorted(ontology.shown_by[disease], key=lambda a: (-a.seen, a.phenotype)):
+        best.setdefault(annotation.phenotype, annotation)
+    rows = list(best.values())[:limit]
+    for number, batch in enumerate(batched(rows, PER_CHUNK)):
+        phrases = [annotation.label(ontology.label(annotation.phenotype)) for annotation in batch]
         text = " ".join(
             f"Phenotypic abnormalities of {name} ({disease}) are {_listed(part)}."
             for part in batched(phrases, PER_SENTENCE)
@@ -264,21 +264,21 @@ def disease_passages(
             "document_name": f"HPO annotations of {disease}",
             "section": "Phenotypic abnormalities",
             "text": text,
-            "pmid": sorted({paper for one in rows for paper in one.papers}),
+            "pmid": sorted({paper for annotation in rows for paper in annotation.papers}),
         }
         edges = []
-        for one, phrase in zip(own, phrases, strict=True):
+        for annotation, phrase in zip(batch, phrases, strict=True):
             start = text.index(phrase)
             edge: Json = {
                 "source": disease,
                 "type": "has_phenotype",
-                "target": one.phenotype,
+                "target": annotation.phenotype,
                 "evidence": {"chunk_id": passage["id"], "start": start, "end": start + len(phrase)},
             }
-            if one.frequency:
-                edge["frequency"] = FREQUENCIES.get(one.frequency, one.frequency)
-            if one.papers:
-                edge["pmid"] = one.papers
+            if annotation.frequency:
+                edge["frequency"] = FREQUENCIES.get(annotation.frequency, annotation.frequency)
+            if annotation.papers:
+                edge["pmid"] = annotation.papers
             edges.append(edge)
         yield passage, edges
 
@@ -294,7 +294,7 @@ def _annotations(path: Path) -> Iterator[tuple[Annotation, str]]:
                 continue
             references = (reference.strip() for reference in row["reference"].split(";"))
             # Other references are a curator's summaries.
-            papers = tuple(one for one in references if one.startswith("PMID:"))
+            papers = tuple(reference for reference in references if reference.startswith("PMID:"))
             annotation = Annotation(row["database_id"], row["hpo_id"], frequency, papers)
             yield annotation, row["disease_name"]
 

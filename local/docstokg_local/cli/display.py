@@ -31,7 +31,7 @@ from docstokg.domain.answer.grounding import proof
 from docstokg.domain.answer.notices import SYNTHESIS_UNAVAILABLE
 from docstokg.loading.context import LoadReport
 from docstokg.loading.read.rejects import RejectLog, harmless
-from docstokg_local.cli.printing import counted, printable, printable_json, say
+from docstokg_local.cli.printing import counted, echo, printable, printable_json
 from docstokg_local.cli.reasons import in_words
 
 STEPS = (
@@ -116,18 +116,18 @@ def as_it_comes() -> Iterator[Callable[[str, Any], bool]]:
 
     Yield the listener: it takes an event's name and value, and returns True.
     """
-    told: dict[int, str] = {}
+    sentences: dict[int, str] = {}
     with Live("asking", console=notes(), transient=True, refresh_per_second=8) as live:
 
-        def tell(name: str, value: Any) -> bool:
+        def show_event(name: str, value: Any) -> bool:
             if name == "citations":
                 live.update(Text(f"{counted(len(value['citations']), 'passage')} found"))
             elif name == "sentence":
-                told[value.index] = value.text
-                live.update(Text("".join(told.values())))
+                sentences[value.index] = value.text
+                live.update(Text("".join(sentences.values())))
             return True
 
-        yield tell
+        yield show_event
 
 
 # Minimum seconds of a load stage that is printed.
@@ -174,12 +174,12 @@ def _lines(title: str, total: int | None) -> Iterator[Callable[[int], None]]:
         nonlocal done
         done += steps
 
-    def tell() -> None:
+    def refresh() -> None:
         with suppress(BrokenPipeError):  # the reader is closed; the load continues
             while not end.wait(LINE_EVERY_S):
-                say(_how_far(title, done, total, time.monotonic() - begun), err=True)
+                echo(_how_far(title, done, total, time.monotonic() - begun), err=True)
 
-    thread = threading.Thread(target=tell, daemon=True)
+    thread = threading.Thread(target=refresh, daemon=True)
     thread.start()
     try:
         yield advance
@@ -208,41 +208,43 @@ def show_load(report: LoadReport, rejects: RejectLog) -> None:
     for line in _load_details(report, bool(rejects.count)):
         out.print(escape(line), style="dim")
     # Notes on skipped files come last, so that they do not hide the others.
-    listed = sorted(rejects.notes, key=lambda one: one.endswith(", not read"))
+    listed = sorted(rejects.notes, key=lambda note: note.endswith(", not read"))
     for note in _first(map(harmless, listed), NOTES, len(listed), "notes"):
         err.print(escape(note), style="dim")
     for warning in report.warnings:
         err.print(f"[yellow]warning:[/] {escape(warning)}")
     if rejects.count:
         err.print(f"[red]{rejects.count:,} rejected[/]")
-        shown = map(str, rejects.first)
-        for line in _first(shown, len(rejects.first), rejects.count, "rejects"):
+        lines = map(str, rejects.first)
+        for line in _first(lines, len(rejects.first), rejects.count, "rejects"):
             err.print(f"  {escape(line)}", style="red")
 
 
-def _first(lines: Iterable[str], most: int, count: int, what: str) -> Iterator[str]:
-    yield from islice(lines, most)
-    if count > most:
-        yield f"... and {count - most:,} more {what}"
+def _first(lines: Iterable[str], limit: int, count: int, noun: str) -> Iterator[str]:
+    yield from islice(lines, limit)
+    if count > limit:
+        yield f"... and {count - limit:,} more {noun}"
 
 
 def _load_details(report: LoadReport, has_rejects: bool) -> Iterator[str]:
     rate = report.chunks / report.seconds if report.seconds > 0 else 0.0
-    made = (report.embedding_model, report.sparse_model, report.names_by)
-    models = ", ".join(model for model in made if model) or "none"
+    names = (report.embedding_model, report.sparse_model, report.names_by)
+    models = ", ".join(model for model in names if model) or "none"
     yield (
         f"{counted(report.files, 'file')} in {report.seconds:.1f} s ({rate:,.0f} chunks/s), "
         f"run {report.run_id}, models: {models}"
     )
-    if (read := report.extraction) is not None:
+    if (extraction := report.extraction) is not None:
         yield (
-            f"{read.triples:,} relations extracted from {read.chunks:,} chunks by {read.model} ("
-            f"{read.requests:,} requests, {read.failed:,} without a usable reply)"
+            f"{extraction.triples:,} relations extracted from {extraction.chunks:,} chunks "
+            f"by {extraction.model} ("
+            f"{extraction.requests:,} requests, {extraction.failed:,} without a usable reply)"
         )
-        refused = ", ".join(f"{count:,} {why}" for why, count in read.refused.most_common())
+        refused = ", ".join(f"{count:,} {why}" for why, count in extraction.refused.most_common())
         yield (
-            f"  refused: {refused or 'none'}; {read.tokens_in:,} + {read.tokens_out:,} tokens, "
-            f"{read.cost_usd:.4f} USD by list price"
+            f"  refused: {refused or 'none'}; {extraction.tokens_in:,} + "
+            f"{extraction.tokens_out:,} tokens, "
+            f"{extraction.cost_usd:.4f} USD by list price"
         )
     shares = [f"{title} {took:.1f} s" for title, took in report.stages.items() if took >= SHOWN_S]
     if shares:
@@ -258,22 +260,24 @@ def _load_details(report: LoadReport, has_rejects: bool) -> Iterator[str]:
             yield line + (f" {count.skipped:>6,} skipped" if count.skipped else "")
 
 
-def show_answer(response: Json, shown: int | None = None) -> None:
+def show_answer(response: Json, limit: int | None = None) -> None:
     """Print a response: citations with places and graph paths, then the answer.
 
-    `shown`: maximum number of citations (None: all); cited ones have priority.
+    `limit`: maximum number of citations (None: all); cited ones have priority.
     """
     out = screen()
     out.print(f"question: {escape(response['query'])}", style="bold")
     out.print()
     citations: Sequence[Json] = response["citations"]
-    chosen = _chosen(citations, shown)
-    newer = {older: newer for newer, older in (one["ranks"] for one in response["conflicts"])}
+    chosen = _chosen(citations, limit)
+    newer = {
+        older: newer for newer, older in (conflict["ranks"] for conflict in response["conflicts"])
+    }
     for citation in chosen:
         _show_citation(out, citation, newer.get(citation["rank"]))
     if len(chosen) < len(citations):
-        more = counted(len(citations) - len(chosen), "more citation")
-        out.print(f"... and {more} (--citations N shows more, --json all)", style="dim")
+        hidden = counted(len(citations) - len(chosen), "more citation")
+        out.print(f"... and {hidden} (--citations N shows more, --json all)", style="dim")
     if not citations:
         out.print("no citations")
     if response["answer"]:
@@ -293,17 +297,17 @@ def show_answer(response: Json, shown: int | None = None) -> None:
 def without_general(warnings: Sequence[str]) -> list[str]:
     """Return the warnings without the general one on a failed model, unless it is the last."""
     return [
-        one
-        for place, one in enumerate(warnings, 1)
-        if one != SYNTHESIS_UNAVAILABLE or place == len(warnings)
+        warning
+        for place, warning in enumerate(warnings, 1)
+        if warning != SYNTHESIS_UNAVAILABLE or place == len(warnings)
     ]
 
 
-def _chosen(citations: Sequence[Json], shown: int | None) -> list[Json]:
-    if shown is None:
+def _chosen(citations: Sequence[Json], limit: int | None) -> list[Json]:
+    if limit is None:
         return list(citations)
     first = sorted(citations, key=lambda citation: (not citation["cited"], citation["rank"]))
-    return sorted(first[:shown], key=lambda citation: citation["rank"])
+    return sorted(first[:limit], key=lambda citation: citation["rank"])
 
 
 def _show_written(out: Console, response: Json) -> None:
@@ -319,7 +323,9 @@ def _show_written(out: Console, response: Json) -> None:
         line += f", coverage {grounding['coverage']:.2f}, {proof(grounding)}"
         out.print(line, style="dim")
     elif citations := response["citations"]:
-        nearest = "; ".join(f"[{one['rank']}] {_about(one)}" for one in citations[:NEAREST])
+        nearest = "; ".join(
+            f"[{citation['rank']}] {_about(citation)}" for citation in citations[:NEAREST]
+        )
         out.print(f"nearest passages: {nearest}", style="dim", markup=False)
 
 
@@ -388,14 +394,14 @@ def path_line(citation: Json) -> str:
         ends = {citation["kg_path"][0]: evidence.get("related_to")}
         ends[evidence["entity_id"]] = evidence["matched_entity"]
         steps = [
-            f"{_shown(edge['src'], ends)} -{edge['type']}-> {_shown(edge['dst'], ends)}"
+            f"{_label(edge['src'], ends)} -{edge['type']}-> {_label(edge['dst'], ends)}"
             for edge in evidence["path"]
         ]
         return f"{name}: {'; '.join(steps)}"
     return f"{name} named here"
 
 
-def _shown(identifier: str, names: dict[str, str | None]) -> str:
+def _label(identifier: str, names: dict[str, str | None]) -> str:
     return (_is_made_up(identifier) and names.get(identifier)) or identifier
 
 

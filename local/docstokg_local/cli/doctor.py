@@ -21,7 +21,7 @@ from docstokg.usecases.run import beginning
 from docstokg.usecases.verification import Claim, verify
 from docstokg.wiring import Wiring, sqlite_path
 from docstokg_local.cli.local_models import LocalServer, local_servers
-from docstokg_local.cli.printing import say
+from docstokg_local.cli.printing import echo
 
 REACH_S = 5.0
 # Minimum time for a test call; the server may have to load the model first.
@@ -125,11 +125,11 @@ def _embedder(wiring: Wiring) -> Verdict:
     for name in info.namespaces:
         stored = info.model_of(name)
         if stored not in (None, embedder.model):
-            held = f"namespace {name} has vectors of {stored}"
+            contents = f"namespace {name} has vectors of {stored}"
             if encoder_of(embedder, stored) is None:
                 remedy = f"install or configure that model again, or `docstokg reembed {name}`"
-                return "missing", f"{message}, but {held}", remedy
-            message = f"{message}; {held}"
+                return "missing", f"{message}, but {contents}", remedy
+            message = f"{message}; {contents}"
     if chosen != "local":
         embedder.embed(["reachable?"], Deadline.after(REACH_S))
     return "good", message
@@ -166,17 +166,21 @@ def _opinions_of(wiring: Wiring) -> list[Diagnosis]:
     begin = beginning(wiring.telemetry, REACH_S)
     call = begin("doctor", Scope(namespace="default", groups=None))
     claims = [Claim(claim, (KNOWN_SOURCE,)) for claim in KNOWN_CLAIMS]
-    made = verify(call, verifier, claims, Deadline.after(REACH_S))
-    found = [
-        f"{one.verdict} ({one.support:.2f})" if one else "no opinion" for one in made.decisions
+    verification = verify(call, verifier, claims, Deadline.after(REACH_S))
+    opinions = [
+        f"{decision.verdict} ({decision.support:.2f})" if decision else "no opinion"
+        for decision in verification.decisions
     ]
     message = (
-        f"{verifier.name}: true claim {found[0]}, false claim {found[1]}, {made.took_ms:.0f} ms"
+        f"{verifier.name}: true claim {opinions[0]}, false claim {opinions[1]}, "
+        f"{verification.took_ms:.0f} ms"
     )
-    verdicts = [one and one.verdict for one in made.decisions]
+    verdicts = [decision and decision.verdict for decision in verification.decisions]
     if verdicts == ["supported", "unsupported"]:
         return [Diagnosis("verifier", "good", message)]
-    remedy = "see the log for the cause" if made.problem else "use another model or threshold"
+    remedy = (
+        "see the log for the cause" if verification.problem else "use another model or threshold"
+    )
     return [Diagnosis("verifier", "missing", message, f"{remedy}; docs/models.md lists models")]
 
 
@@ -282,7 +286,7 @@ def _remedy(part: str, settings: Settings, wrong: DocsToKGError | None = None) -
     return _REMEDIES.get("sparse encoder" if local else part, usual)
 
 
-def show(wiring: Wiring, *, check: bool = False) -> bool:
+def report(wiring: Wiring, *, check: bool = False) -> bool:
     """Print the state of each part; return whether no configured part is missing."""
     from rich.markup import escape
 
@@ -302,14 +306,14 @@ def show(wiring: Wiring, *, check: bool = False) -> bool:
 def show_settings(settings: Settings) -> None:
     """Print every setting with its environment variable; secrets as set or not set."""
     for part in PARTS:
-        say(f"# {part.__doc__}")
+        echo(f"# {part.__doc__}")
         for field, about in part.model_fields.items():
             value = getattr(settings, field)
             if field in SECRETS:
                 value = SECRET_SHOWN if value else None
             elif isinstance(value, tuple):
                 value = ",".join(map(str, value))
-            say(f"{variable(field)}={'' if value is None else value}  # {about.description}")
+            echo(f"{variable(field)}={'' if value is None else value}  # {about.description}")
 
 
 def show_digest(wiring: Wiring, namespaces: Iterable[str]) -> None:
@@ -318,7 +322,7 @@ def show_digest(wiring: Wiring, namespaces: Iterable[str]) -> None:
     index, graph, both = digests(
         wiring.index_writer(), wiring.graph_writer(), wiring.register(), chosen
     )
-    say(f"index {index}\ngraph {graph}\ndigest {both}")
+    echo(f"index {index}\ngraph {graph}\ndigest {both}")
 
 
 def _namespaces(wiring: Wiring) -> list[str]:

@@ -9,7 +9,7 @@ from docstokg.contracts.documents import ListedNamespace
 from docstokg.contracts.records import IndexInfo
 from docstokg.ports import every_document
 from docstokg_functions.documents.listing import states
-from docstokg_local.cli.printing import agreed, counted, say
+from docstokg_local.cli.printing import agreed, counted, echo
 from docstokg_local.server.authentication import EVERYBODY
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def list_loaded(
         name = summary["namespace"]
         if documents:
             every = every_document(register, name)
-            summary["documents"] = [one.model_dump(include=set(FIELDS)) for one in every]
+            summary["documents"] = [document.model_dump(include=set(FIELDS)) for document in every]
         if entities:
             summary["entities"] = [
                 {"id": item.id, "name": item.name, "type": item.type, "mentions": item.mentions}
@@ -51,24 +51,24 @@ def list_loaded(
 
         print_json({"namespaces": summaries})
     elif not summaries:
-        say("nothing is loaded" + (f" in {namespace}" if namespace else ""), err=True)
+        echo("nothing is loaded" + (f" in {namespace}" if namespace else ""), err=True)
     else:
-        _show(summaries, documents)
+        _print_tables(summaries, documents)
     return bool(summaries)
 
 
 def _summary(state: ListedNamespace, index: IndexInfo) -> Json:
     name = state.namespace
-    shown = state.model_dump(exclude={"documents", "may_load"})
+    counts = state.model_dump(exclude={"documents", "may_load"})
     return {
-        **shown,
+        **counts,
         "count": state.documents,
         "encoder": index.model_of(name),
         "languages": [code for code in index.languages.get(name, {}) if code != "en"],
     }
 
 
-def _show(summaries: Iterable[Json], documents: bool) -> None:
+def _print_tables(summaries: Iterable[Json], documents: bool) -> None:
     for summary in summaries:
         last = summary["last_load"] or {"at": "none"}
         line = f"{summary['namespace']}: {counted(summary['count'], 'document')}, "
@@ -77,25 +77,25 @@ def _show(summaries: Iterable[Json], documents: bool) -> None:
         others = " ".join(summary["languages"])
         line += f", other languages {others}" if others else ""
         line += f", {counted(summary['jobs'], 'job')} waiting" if summary["jobs"] else ""
-        say(line + (", a load is unfinished" if summary["unfinished"] else ""))
+        echo(line + (", a load is unfinished" if summary["unfinished"] else ""))
         for row in summary.get("entities", ()):
-            say(f"  {row['mentions']:>6,}  {row['name']}  ({row['type'] or row['id']})")
+            echo(f"  {row['mentions']:>6,}  {row['name']}  ({row['type'] or row['id']})")
         for row in summary["documents"] if documents else ():
             line = f"  {row['doc_id']}  {counted(row['chunks'], 'chunk')}  {row['loaded_at']}"
-            say(line + (f"  {row['title']}" if row["title"] else ""))
+            echo(line + (f"  {row['title']}" if row["title"] else ""))
             if row["note"]:
-                say(f"    note: {row['note']}")
+                echo(f"    note: {row['note']}")
 
 
-def agree_to_remove(gone: Sequence[str]) -> bool:
+def agree_to_remove(doc_ids: Sequence[str]) -> bool:
     """Ask whether to remove documents whose files were deleted; return False without a terminal."""
     terminal = sys.stdin.isatty() and sys.stderr.isatty()
-    for doc_id in gone[:SHOWN] if terminal else gone:
-        say(f"deleted: {doc_id}", err=True)
+    for doc_id in doc_ids[:SHOWN] if terminal else doc_ids:
+        echo(f"deleted: {doc_id}", err=True)
     if not terminal:
-        still = f"deleted from the folder but still loaded: {counted(len(gone), 'document')}"
-        say(f"{still}; use --yes to remove them", err=True)
+        still = f"deleted from the folder but still loaded: {counted(len(doc_ids), 'document')}"
+        echo(f"{still}; use --yes to remove them", err=True)
         return False
-    if len(gone) > SHOWN:
-        say(f"... and {len(gone) - SHOWN:,} more", err=True)
-    return agreed(f"Remove {counted(len(gone), 'document')}?")
+    if len(doc_ids) > SHOWN:
+        echo(f"... and {len(doc_ids) - SHOWN:,} more", err=True)
+    return agreed(f"Remove {counted(len(doc_ids), 'document')}?")

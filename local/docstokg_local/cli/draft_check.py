@@ -12,7 +12,7 @@ from docstokg.wiring import Wiring
 from docstokg_functions.check import handler as check_step
 from docstokg_local.cli.display import show_problem
 from docstokg_local.cli.options import text_file
-from docstokg_local.cli.printing import say
+from docstokg_local.cli.printing import echo
 from docstokg_local.cli.question import envelope_of
 from docstokg_local.cli.reasons import in_words
 
@@ -67,18 +67,18 @@ def show_check(text: str, status: int, body: Body) -> None:
         sentence_text = " ".join(text[sentence["start"] : sentence["end"]].split())
         reasons = "; ".join(VERDICT_REASONS.get(reason, reason) for reason in sentence["reasons"])
         why = f" ({reasons})" if reasons else ""
-        say(f"{sentence['verdict']:<12}  {sentence_text}{why}")
+        echo(f"{sentence['verdict']:<12}  {sentence_text}{why}")
     for marker in grounding["invalid_citations"]:
-        say(f"{'invalid':<12}  {marker} refers to no given citation")
+        echo(f"{'invalid':<12}  {marker} refers to no given citation")
     for issue in consistency["issues"] if consistency is not None else ():
-        say(f"{'issue':<12}  {issue['code']} at {issue['start']}: {issue['message']}")
+        echo(f"{'issue':<12}  {issue['code']} at {issue['start']}: {issue['message']}")
     line = f"coverage {grounding['coverage']:.2f}, {proof(grounding)}"
     if consistency is not None:
         line += ", consistent" if consistency["ok"] else ", not consistent"
-    say(line)
+    echo(line)
     if grounding["grounded"] is None:
-        say("Without a verifier, only quotations can be verified; see DOCSTOKG_VERIFIER.")
+        echo("Without a verifier, only quotations can be verified; see DOCSTOKG_VERIFIER.")
     for warning in body["warnings"]:
-        say(warning)
+        echo(warning)
     for reason in body["diagnostics"]["degraded_reasons"]:
-        say(f"degraded: {in_words([reason])}")
+        echo(f"degraded: {in_words([reason])}")

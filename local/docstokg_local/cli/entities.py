@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from docstokg_local.cli.options import Graph, Index, Namespace, argument, wiring_of
-from docstokg_local.cli.printing import say
+from docstokg_local.cli.printing import echo
 
 if TYPE_CHECKING:
     from docstokg.loading.context import Stores
@@ -22,23 +22,31 @@ entities = typer.Typer(
 @entities.command("list")
 def list_names(namespace: Namespace = "default", index: Index = None, graph: Graph = None) -> None:
     """List names that texts or decisions equate or separate, each with its source."""
-    show(_stores(namespace, index, graph), namespace)
+    print_pairs(_stores(namespace, index, graph), namespace)
 
 
 @entities.command()
 def merge(
-    one: Name, two: Name, namespace: Namespace = "default", index: Index = None, graph: Graph = None
+    first: Name,
+    second: Name,
+    namespace: Namespace = "default",
+    index: Index = None,
+    graph: Graph = None,
 ) -> None:
     """Treat two names as one entity in every question; `split` reverts it."""
-    decide(_stores(namespace, index, graph), namespace, (one, two), same=True)
+    decide(_stores(namespace, index, graph), namespace, (first, second), same=True)
 
 
 @entities.command()
 def split(
-    one: Name, two: Name, namespace: Namespace = "default", index: Index = None, graph: Graph = None
+    first: Name,
+    second: Name,
+    namespace: Namespace = "default",
+    index: Index = None,
+    graph: Graph = None,
 ) -> None:
     """Treat two names as different entities, even if texts equate them; `merge` reverts it."""
-    decide(_stores(namespace, index, graph), namespace, (one, two), same=False)
+    decide(_stores(namespace, index, graph), namespace, (first, second), same=False)
 
 
 def _stores(namespace: str, index: str | None, graph: str | None) -> "Stores":
@@ -77,10 +85,10 @@ def decide(stores: "Stores", namespace: str, names: tuple[str, str], same: bool)
         stores.graph_writer.put_relations([relation])
         stores.graph_writer.close_load(namespace)
     state = "one entity" if same else "different entities"
-    say(f"{names[0]} and {names[1]} are {state} in {namespace}")
+    echo(f"{names[0]} and {names[1]} are {state} in {namespace}")
 
 
-def show(stores: "Stores", namespace: str) -> None:
+def print_pairs(stores: "Stores", namespace: str) -> None:
     """Print every pair of equal (=) or different (!=) names with its source.
 
     Sources: a passage with its span, a decision, or a file.
@@ -90,21 +98,21 @@ def show(stores: "Stores", namespace: str) -> None:
     names = {entity.id: entity.name for entity in stores.graph_writer.stored_entities(namespace)}
     for row in stores.graph_writer.stored_relations(namespace):
         if row.type == SAME_AS:
-            one, two = names.get(row.source, row.source), names.get(row.target, row.target)
+            first, second = names.get(row.source, row.source), names.get(row.target, row.target)
             place = f", {row.evidence_uuid} {row.evidence_start}..{row.evidence_end}"
-            sign, where = "=" if row.weight else "!=", place if row.evidence_uuid else ""
-            say(f"{one} {sign} {two}  ({row.properties.get('reason', 'a file')}{where})")
+            sign, suffix = "=" if row.weight else "!=", place if row.evidence_uuid else ""
+            echo(f"{first} {sign} {second}  ({row.properties.get('reason', 'a file')}{suffix})")
 
 
 def _identity(stores: "Stores", namespace: str, name: str) -> str:
     from docstokg.domain.text.words import fold
 
-    found = [
+    identities = [
         (not preferred, identity)
         for key, identity, preferred in stores.graph_writer.aliases(namespace)
         if identity == name or key == fold(name)
     ]
-    best = {identity for other, identity in found if other == min(found)[0]}
+    best = {identity for other, identity in identities if other == min(identities)[0]}
     if len(best) != 1:
         why = f"is ambiguous: {', '.join(sorted(best))}" if best else "is not a known entity"
         raise typer.BadParameter(f"{name!r} {why}")

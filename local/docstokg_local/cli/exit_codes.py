@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from docstokg.errors import DocsToKGError, LoadError, Misconfigured
-from docstokg_local.cli.printing import say
+from docstokg_local.cli.printing import echo
 
 DONE, NOT_GOOD, WRONG_USAGE, NOT_VERIFIED = 0, 1, 2, 3
 
@@ -24,13 +24,13 @@ def run(command: Callable[..., Any], arguments: list[str] | None = None) -> int:
     except SystemExit as done:
         code = int(done.code) if isinstance(done.code, int) else WRONG_USAGE
     except (LoadError, Misconfigured) as wrong:
-        say(f"docstokg: {wrong}", err=True)
+        echo(f"docstokg: {wrong}", err=True)
         code = WRONG_USAGE
     except DocsToKGError as failed:
-        say(f"docstokg: {failed}", err=True)
+        echo(f"docstokg: {failed}", err=True)
         code = NOT_GOOD
     except KeyboardInterrupt:
-        say("docstokg: interrupted", err=True)
+        echo("docstokg: interrupted", err=True)
         code = 130
     except BrokenPipeError:
         return _reader_gone()

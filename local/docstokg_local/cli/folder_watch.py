@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from docstokg.loading.read.sources import is_passed_over
-from docstokg_local.cli.printing import say
+from docstokg_local.cli.printing import echo
 
 if TYPE_CHECKING:
     from docstokg.wiring import Wiring
@@ -46,6 +46,6 @@ def changes(sources: Sequence[Path], wiring: "Wiring", rejects: Path | None) -> 
         yield_on_timeout=True,
     )
     next(watching)  # start watching before the first load
-    say("watching for changes; press Ctrl-C to stop", err=True)
+    echo("watching for changes; press Ctrl-C to stop", err=True)
     yield None
     yield from (None for changed in watching if changed)

@@ -16,7 +16,7 @@ from docstokg.errors import Misconfigured, Unavailable
 from docstokg.settings import Settings
 from docstokg_local.cli.exit_codes import leave, run
 from docstokg_local.cli.options import argument, option
-from docstokg_local.cli.printing import say
+from docstokg_local.cli.printing import echo
 
 if TYPE_CHECKING:
     from docstokg.adapters.opensearch.snapshots import Snapshots
@@ -45,40 +45,40 @@ def register(
         raise Misconfigured("AWS_DEFAULT_REGION is not set: the region of the bucket")
     settings = {"bucket": bucket, "region": region, "role_arn": role, "base_path": "snapshots"}
     _snapshots().register({"type": "s3", "settings": settings})
-    say(f"{bucket} registered")
+    echo(f"{bucket} registered")
 
 
 @app.command()
 def snapshot(name: Name) -> None:
     """Take a snapshot and wait until it is complete."""
     _snapshots().take(name)
-    say(f"{name} is complete")
+    echo(f"{name} is complete")
 
 
 @app.command()
 def snapshots() -> None:
     """List the snapshots, oldest first."""
-    say("\n".join(_snapshots().names()))
+    echo("\n".join(_snapshots().names()))
 
 
 @app.command()
 def restore(name: Name) -> None:
     """Restore a snapshot and print the names of the new indices."""
-    say("\n".join(_snapshots().restore(name)))
+    echo("\n".join(_snapshots().restore(name)))
 
 
 @app.command()
 def resize() -> None:
     """Copy the index to the configured shards and replicas while it answers questions."""
-    say("\n".join(_snapshots().resize()) or "replicas set; the shards were right")
+    echo("\n".join(_snapshots().resize()) or "replicas set; the shards were right")
 
 
 @app.command()
 def drill(name: Name) -> None:
     """Restore a snapshot next to the index in use, compare both, and remove the copy."""
-    here, there = _snapshots().drill(name)
+    current, restored = _snapshots().drill(name)
     changed = "not equal: the index was changed after the snapshot by more than deletions"
-    say(f"in use {here}\n{name} {there}\n{'equal' if here == there else changed}")
+    echo(f"in use {current}\n{name} {restored}\n{'equal' if current == restored else changed}")
 
 
 def _machine() -> "tuple[LoadRuns, ObjectStore]":
@@ -107,13 +107,13 @@ def rebuild(
     for number, load in enumerate(restore_runs(namespace, name, objects)):
         execution = f"{name}-{number}"
         runs.start(execution, load.model_dump() | {"bucket": bucket})
-        while (state := runs.find(execution)) is None or not state.ended:
+        while (state := runs.find(execution)) is None or not state.finished:
             time.sleep(POLL_S)
         if state.failed:
             raise Unavailable(
                 f"run {execution} failed: runs/{load.run_id}/report.json; begin again"
             )
-        say(f"{load.prefix} loaded")
+        echo(f"{load.prefix} loaded")
 
 
 @app.command()
@@ -131,7 +131,7 @@ def agree(run_id: Annotated[str, argument("RUN", "Name of the run that kept docu
         raise Misconfigured(f"run {run_id!r} kept no document")
     again = f"{run_id.rpartition('-')[0] or run_id}-{int(time.time()):x}"
     runs.start(again, {**run.arguments, "run_id": again, "max_removed": kept_back})
-    say(f"{again} removes up to {kept_back} documents")
+    echo(f"{again} removes up to {kept_back} documents")
 
 
 if __name__ == "__main__":

@@ -23,17 +23,17 @@ class LocalServer(NamedTuple):
 
 def local_servers(ports: dict[str, int] | None = None) -> list[LocalServer]:
     """Return the reachable model servers on `ports` (by name), without docstokg servers."""
-    found = []
+    servers = []
     for name, port in (PORTS if ports is None else ports).items():
         address = f"http://127.0.0.1:{port}/v1"
         try:
             listed = _listed(f"{address}/models", name)["data"]
-            names = tuple(str(one["id"]) for one in listed if one.get("owned_by") != OUR_OWN)
+            names = tuple(str(model["id"]) for model in listed if model.get("owned_by") != OUR_OWN)
         except (DocsToKGError, KeyError, TypeError, AttributeError):
             continue
         if names:
-            found.append(LocalServer(name, address, names))
-    return found
+            servers.append(LocalServer(name, address, names))
+    return servers
 
 
 def _listed(url: str, name: str) -> Any:

@@ -32,9 +32,9 @@ def fetch_file(url: str, sha256: str, folder: Path) -> Path:
                 )
             part.replace(target)
     except urllib3.exceptions.HTTPError as away:
-        came = part.stat().st_size if part.is_file() else 0
+        size = part.stat().st_size if part.is_file() else 0
         raise Unavailable(
-            f"{url} could not be downloaded ({type(away).__name__}), {came:,} bytes are kept; run "
+            f"{url} could not be downloaded ({type(away).__name__}), {size:,} bytes are kept; run "
             f"the command again to continue, or copy the file from another machine to {target}"
         ) from away
     except OSError as broken:
@@ -43,10 +43,10 @@ def fetch_file(url: str, sha256: str, folder: Path) -> Path:
 
 
 def _go_on(url: str, part: Path) -> None:
-    came = part.stat().st_size if part.is_file() else 0
+    size = part.stat().st_size if part.is_file() else 0
     with urllib3.PoolManager(retries=urllib3.Retry(5, 0, 0), timeout=REACH_S) as pool:
-        asked = {"Range": f"bytes={came}-"} if came else {}
-        reply = pool.request("GET", url, headers=asked, preload_content=False)
+        headers = {"Range": f"bytes={size}-"} if size else {}
+        reply = pool.request("GET", url, headers=headers, preload_content=False)
         if reply.status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
             return  # already complete
         if reply.status not in (HTTPStatus.OK, HTTPStatus.PARTIAL_CONTENT):

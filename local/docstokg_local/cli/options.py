@@ -22,20 +22,20 @@ def option(
     value: str | None = None,
     *short: str,
     default: Any = None,
-    **more: Any,
+    **options: Any,
 ) -> Any:
     """Return a typer option; `value` is the placeholder of its value in the help."""
-    return typer.Option(default, name, *short, metavar=value, help=about or None, **more)
+    return typer.Option(default, name, *short, metavar=value, help=about or None, **options)
 
 
-def flag(name: str, about: str, **more: Any) -> Any:
+def flag(name: str, about: str, **options: Any) -> Any:
     """Return a Boolean typer option."""
-    return typer.Option(False, name, help=about, **more)
+    return typer.Option(False, name, help=about, **options)
 
 
-def argument(value: str, about: str | None = None, **more: Any) -> Any:
+def argument(value: str, about: str | None = None, **options: Any) -> Any:
     """Return a typer argument; `value` is its placeholder in the help."""
-    return typer.Argument(metavar=value, help=about, **more)
+    return typer.Argument(metavar=value, help=about, **options)
 
 
 def check_namespace(namespace: str | None) -> str | None:
@@ -91,17 +91,17 @@ NamespaceNamed = Annotated[str, argument("NS", "The namespace.", callback=check_
 
 
 def wiring_of(
-    index: str | None, graph: str | None, *, aloud: bool = True, log: bool = True
+    index: str | None, graph: str | None, *, verbose: bool = True, log: bool = True
 ) -> "Wiring":
-    """Return the wiring; `aloud` prints a default store and missing model files.
+    """Return the wiring; `verbose` prints a default store and missing model files.
 
     `log`: log errors without DOCSTOKG_LOG_LEVEL, too. Raises `Misconfigured` for invalid settings.
     """
     from docstokg.observability import Telemetry
     from docstokg.wiring import Wiring
 
-    settings = settings_of(index, graph, name_store=aloud)
-    if aloud:
+    settings = settings_of(index, graph, name_store=verbose)
+    if verbose:
         from docstokg_local.cli.model_files import tell_when_missing
 
         tell_when_missing(settings.embed_provider)
@@ -139,11 +139,11 @@ def json_file[Kind: (dict[str, Any], list[Any])](path: Path, kind: type[Kind]) -
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
         names = [name for name, _ in pairs]
         raise ValueError(f"the name {next(n for n in names if names.count(n) > 1)!r} is repeated")
-    return made
+    return mapping
 
 
 def _no_number(name: str) -> float:

@@ -22,7 +22,7 @@ def printable_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2).translate(_ESCAPES)
 
 
-def say(text: str, *, err: bool = False, end: str = "\n") -> None:
+def echo(text: str, *, err: bool = False, end: str = "\n") -> None:
     """Print lines to standard output, or to standard error with `err`."""
     stream = sys.stderr if err else sys.stdout
     stream.write(printable(text) + end)
@@ -31,10 +31,10 @@ def say(text: str, *, err: bool = False, end: str = "\n") -> None:
 
 def agreed(question: str) -> bool:
     """Ask on standard error; return whether the reply is yes."""
-    say(f"{question} [y/N] ", err=True, end="")
+    echo(f"{question} [y/N] ", err=True, end="")
     return sys.stdin.readline().strip().casefold() in ("y", "yes")
 
 
-def counted(count: int, what: str) -> str:
+def counted(count: int, noun: str) -> str:
     """Return a count with its noun, plus "s" unless 1: `1 chunk`, `2,000 chunks`."""
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -16,7 +16,7 @@ from docstokg.contracts.request import padded
 from docstokg.contracts.routes import RouteName
 from docstokg.domain.deadline import Deadline
 from docstokg.ports import Workflow
-from docstokg_local.cli.printing import say
+from docstokg_local.cli.printing import echo
 from docstokg_local.cli.receipts import save_receipt
 from docstokg_local.server.authentication import EVERYBODY
 
@@ -37,7 +37,7 @@ class Outcome(NamedTuple):
     body: Json
 
 
-def ask(workflow: Workflow, request: Json, route: RouteName = "answer") -> Outcome:
+def submit(workflow: Workflow, request: Json, route: RouteName = "answer") -> Outcome:
     """Run one request through the whole state machine, without acl restrictions."""
     reply = workflow.run(envelope_of(request, route))
     return Outcome(reply.statusCode, json.loads(reply.body))
@@ -54,26 +54,29 @@ def _ask_live(wiring: "Wiring", workflow: "LocalWorkflow", request: Json) -> Out
     from docstokg_local.server.live import listening
 
     envelope = envelope_of(request, "answer")
-    with as_it_comes() as tell, workflow.listening(envelope.request_id, listening(wiring)(tell)):
+    with (
+        as_it_comes() as show_event,
+        workflow.listening(envelope.request_id, listening(wiring)(show_event)),
+    ):
         reply = workflow.run(envelope)
     return Outcome(reply.statusCode, json.loads(reply.body))
 
 
-def request_of(fields: Json, given: Json, filters: Sequence[str], graph: bool) -> Json:
+def request_of(fields: Json, options: Json, filters: Sequence[str], graph: bool) -> Json:
     """Return the RAGRequest; options that are not None override the file's `fields`.
 
     Raises `typer.BadParameter` without a query or for a wrong filter.
     """
-    made = {**fields, **{name: value for name, value in given.items() if value is not None}}
-    if "query" not in made:
+    request = {**fields, **{name: value for name, value in options.items() if value is not None}}
+    if "query" not in request:
         raise typer.BadParameter("pass a QUESTION, or --request FILE with a query")
-    if isinstance(made["query"], str):
-        made["query"] = padded(made["query"])
+    if isinstance(request["query"], str):
+        request["query"] = padded(request["query"])
     if filters:
-        made["filter"] = {**_mapping(made, "filter"), **filter_of(filters)}
+        request["filter"] = {**_mapping(request, "filter"), **filter_of(filters)}
     if not graph:
-        made["kg_expansion"] = {**_mapping(made, "kg_expansion"), "enabled": False}
-    return made
+        request["kg_expansion"] = {**_mapping(request, "kg_expansion"), "enabled": False}
+    return request
 
 
 def with_answer(request: Json, model: str) -> Json:
@@ -107,10 +110,10 @@ def filter_of(pairs: Sequence[str]) -> dict[str, list[Any]]:
 
 def _readings(value: str) -> list[Any]:
     try:
-        read = json.loads(value, parse_constant=str)
+        parsed = json.loads(value, parse_constant=str)
     except ValueError:
         return [value]
-    return [value, read] if isinstance(read, bool | int | float) else [value]
+    return [value, parsed] if isinstance(parsed, bool | int | float) else [value]
 
 
 def with_a_model(wiring: "Wiring") -> tuple["Wiring", str]:
@@ -122,25 +125,25 @@ def with_a_model(wiring: "Wiring") -> tuple["Wiring", str]:
     from docstokg_local.cli.local_models import local_servers
 
     settings, access = wiring.settings, wiring.model_access()
-    model, where = next(iter(access.remote(settings.models)), EXTRACTIVE), ""
+    model, location = next(iter(access.remote(settings.models)), EXTRACTIVE), ""
     if model == EXTRACTIVE and (servers := local_servers()):
         server = servers[0]
-        model, where = f"gateway/{server.models[0]}", f" ({server.name} at {server.base_url})"
-        more = {"llm_base_url": server.base_url, "models": (*settings.models, model)}
-        more["llm_fallback_model"] = settings.llm_fallback_model or EXTRACTIVE
-        wiring = Wiring(settings.model_copy(update=more), wiring.telemetry)
-    say(f"answered by {model}{where}", err=True)
+        model, location = f"gateway/{server.models[0]}", f" ({server.name} at {server.base_url})"
+        updates = {"llm_base_url": server.base_url, "models": (*settings.models, model)}
+        updates["llm_fallback_model"] = settings.llm_fallback_model or EXTRACTIVE
+        wiring = Wiring(settings.model_copy(update=updates), wiring.telemetry)
+    echo(f"answered by {model}{location}", err=True)
     return wiring, model
 
 
 def ask_and_show(
     wiring: "Wiring",
     request: Json,
-    shown: Shown,
-    most: int,
+    form: Shown,
+    max_citations: int,
     receipt: Path | None = None,
 ) -> bool:
-    """Ask and print the result, with at most `most` citations; return whether there is one.
+    """Ask and print the result, with at most `max_citations`; return whether there is one.
 
     With "answer": an answer; else, a response. Errors are printed on standard error with remedies.
     `receipt`: file of the response, else `LoadError`.
@@ -148,32 +151,34 @@ def ask_and_show(
     from docstokg_local.cli.display import print_json, show_answer
     from docstokg_local.engine.workflow import LocalWorkflow
 
-    if shown != "json" and (missing := _no_store(wiring)):
-        say(f"docstokg: {missing}", err=True)
+    if form != "json" and (missing := _no_store(wiring)):
+        echo(f"docstokg: {missing}", err=True)
         return False
     workflow = LocalWorkflow(wiring)
     timed = with_time(request, wiring.settings.max_timeout_s)
-    is_watched = shown != "json" and sys.stderr.isatty()
-    outcome = _ask_live(wiring, workflow, timed) if is_watched else ask(workflow, timed)
+    is_watched = form != "json" and sys.stderr.isatty()
+    outcome = _ask_live(wiring, workflow, timed) if is_watched else submit(workflow, timed)
     if receipt is not None and outcome.status == 200:
         save_receipt(receipt, outcome.body)
-    if shown == "json":
+    if form == "json":
         print_json(outcome.body)
         return outcome.status == 200
     if outcome.status != 200:
         _show_failure(wiring, outcome)
         return False
-    if shown == "all":
-        show_answer(outcome.body, most)
+    if form == "all":
+        show_answer(outcome.body, max_citations)
     if not outcome.body["citations"]:
         namespace = outcome.body["metadata"]["namespace"]
         loaded = sorted(wiring.search_index().info(Deadline.after(INFO_S)).namespaces)
         if namespace not in loaded and not request.get("namespaces"):
-            say(f"namespace {namespace} is empty; loaded namespaces: {', '.join(loaded)}", err=True)
+            echo(
+                f"namespace {namespace} is empty; loaded namespaces: {', '.join(loaded)}", err=True
+            )
         elif request.get("filter"):
             hint = "no passage matches the filter; `docstokg list --documents` lists the documents"
-            say(hint, err=True)
-    return shown == "all" or _say_answer(outcome.body)
+            echo(hint, err=True)
+    return form == "all" or _say_answer(outcome.body)
 
 
 def _show_failure(wiring: "Wiring", outcome: Outcome) -> None:
@@ -183,7 +188,7 @@ def _show_failure(wiring: "Wiring", outcome: Outcome) -> None:
     parts = examine(wiring) if outcome.status == 503 else []
     faults = [part for part in parts if part.state == "missing"]
     for part in faults:
-        say(f"{part.part}: {part.message} -> {part.remedy}", err=True)
+        echo(f"{part.part}: {part.message} -> {part.remedy}", err=True)
     if not faults:
         show_problem(outcome.body)
 
@@ -192,11 +197,11 @@ def _say_answer(body: Json) -> bool:
     from docstokg_local.cli.display import without_general
 
     if body["answer"]:
-        say(body["answer"])
+        echo(body["answer"])
         return True
     for warning in without_general(body["warnings"]):
-        say(f"docstokg: {warning}", err=True)
-    say("docstokg: there is no answer; omit --answer-only to see the passages", err=True)
+        echo(f"docstokg: {warning}", err=True)
+    echo("docstokg: there is no answer; omit --answer-only to see the passages", err=True)
     return False
 
 

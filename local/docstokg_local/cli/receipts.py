@@ -11,7 +11,7 @@ from docstokg.contracts import Json
 from docstokg.errors import LoadError
 from docstokg_local.cli.exit_codes import DONE
 from docstokg_local.cli.options import argument, text_file
-from docstokg_local.cli.printing import printable_json, say
+from docstokg_local.cli.printing import echo, printable_json
 
 NEXT = """{file} contains the private key: keep it secret, and back it up.
 Next: set DOCSTOKG_RECEIPT_KEY={file}
@@ -41,7 +41,7 @@ def receipt_key(
 
     if file.exists():
         keys = ReceiptKeys.signing(text_at(str(file)), str(file))
-        say(printable_json(keys.key_set()))
+        echo(printable_json(keys.key_set()))
         raise typer.Exit(DONE)
     keys = ReceiptKeys.make()
     try:
@@ -50,8 +50,8 @@ def receipt_key(
             opened.write(keys.private_pem())
     except OSError as broken:
         raise LoadError(f"{file}: {broken.strerror}") from broken
-    say(printable_json(keys.key_set()))
-    say(NEXT.format(file=file.resolve()), err=True)
+    echo(printable_json(keys.key_set()))
+    echo(NEXT.format(file=file.resolve()), err=True)
 
 
 def save_receipt(file: Path, body: Json) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from docstokg_local.cli.printing import say
+from docstokg_local.cli.printing import echo
 
 if TYPE_CHECKING:
     from docstokg.settings import Settings
@@ -36,7 +36,7 @@ def settings_of(index: str | None, graph: str | None, *, name_store: bool = Fals
         store, whose = default_store(environment)
         environment.update(dict.fromkeys(missing, f"sqlite:///{store}"))
         if name_store:
-            say(f"store {short(store)} ({whose})", err=True)
+            echo(f"store {short(store)} ({whose})", err=True)
     return Settings.from_environment(environment)
 
 
@@ -45,9 +45,9 @@ def default_store(environment: Mapping[str, str]) -> tuple[Path, str]:
 
     A `.docstokg/` in the current folder takes precedence over the user's data folder.
     """
-    here = Path(FOLDER)
-    if here.is_dir():
-        return here / FILE, "this folder's"
+    folder = Path(FOLDER)
+    if folder.is_dir():
+        return folder / FILE, "this folder's"
     return data_folder(environment) / "docstokg" / FILE, "yours"
 
 

@@ -10,7 +10,7 @@ from docstokg.loading.transfer.export_file import MANIFEST, load_export
 from docstokg.loading.transfer.exporting import export
 from docstokg.wiring import Wiring
 from docstokg_local.cli.display import TerminalProgress, show_load
-from docstokg_local.cli.printing import say
+from docstokg_local.cli.printing import echo
 from docstokg_local.loading.stores import stores_of
 
 
@@ -21,7 +21,7 @@ def write_export(wiring: Wiring, namespace: str, target: Path) -> None:
     except OSError as broken:
         raise LoadError(f"cannot write {target}: {broken.strerror}") from broken
     parts = ", ".join(f"{count:,} {name}" for name, count in counts.items())
-    say(f"{target}: {parts}; {target.stat().st_size / 1e6:,.1f} MB")
+    echo(f"{target}: {parts}; {target.stat().st_size / 1e6:,.1f} MB")
 
 
 def is_export(sources: Sequence[Path]) -> bool:

@@ -36,7 +36,7 @@ from docstokg.loading.readers.documents import Document, read_documents
 from docstokg.loading.stores import readers_of
 from docstokg.ports import DocumentRegister, SearchIndex
 from docstokg.wiring import Wiring
-from docstokg_local.cli.printing import counted, say
+from docstokg_local.cli.printing import counted, echo
 
 READ_S = 30.0
 
@@ -149,7 +149,7 @@ def verify_response(
     body: dict[str, object],
     source: Path | None,
     wiring: Callable[[], Wiring],
-    notify: Callable[[str], None] = say,
+    notify: Callable[[str], None] = echo,
 ) -> tuple[list[Finding], int]:
     """Compare a RAGResponse with the store, or with the files under `source`.
 

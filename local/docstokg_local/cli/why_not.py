@@ -6,7 +6,7 @@ import typer
 
 from docstokg_local.cli.exit_codes import DONE, NOT_GOOD
 from docstokg_local.cli.options import Graph, Index, NamespaceOrNone, argument, flag, wiring_of
-from docstokg_local.cli.printing import say
+from docstokg_local.cli.printing import echo
 
 
 def why_not(
@@ -19,14 +19,14 @@ def why_not(
 ) -> None:
     """Show at which stage an expected document was lost, and by how much."""
     from docstokg_local.cli.display import print_json
-    from docstokg_local.cli.question import ask
+    from docstokg_local.cli.question import submit
     from docstokg_local.engine.workflow import LocalWorkflow
 
-    workflow = LocalWorkflow(wiring_of(index, graph, aloud=not json_output))
+    workflow = LocalWorkflow(wiring_of(index, graph, verbose=not json_output))
     request = {"query": question, "namespace": namespace}
-    outcome = ask(workflow, {**request, "expect": {"doc_id": doc}}, "explain")
+    outcome = submit(workflow, {**request, "expect": {"doc_id": doc}}, "explain")
     if outcome.status == 404:
-        outcome = ask(workflow, {**request, "expect": {"chunk_id": doc}}, "explain")
+        outcome = submit(workflow, {**request, "expect": {"chunk_id": doc}}, "explain")
     if json_output:
         print_json(outcome.body)
     else:
@@ -40,9 +40,9 @@ def _print_stages(status: int, body: dict[str, Any]) -> None:
     if status != 200:
         show_problem(body)
         return
-    say(f"{body['chunk_id']} of {body['doc_id']}")
+    echo(f"{body['chunk_id']} of {body['doc_id']}")
     for stage in body["stages"]:
-        say(f"  {stage['stage']:<9} {stage['outcome']:<7} {stage['reason']}")
-    say(f"cited as [{body['rank']}]" if body["rank"] else f"lost at: {body['lost_at']}")
+        echo(f"  {stage['stage']:<9} {stage['outcome']:<7} {stage['reason']}")
+    echo(f"cited as [{body['rank']}]" if body["rank"] else f"lost at: {body['lost_at']}")
     for advice in body["would_have_helped"]:
-        say(f"would have helped: {advice}")
+        echo(f"would have helped: {advice}")

@@ -90,13 +90,13 @@ class StateMachine:
         self,
         execution_input: Any,
         started: float | None = None,
-        gone: Callable[[], bool] = never,
+        is_disconnected: Callable[[], bool] = never,
         listener: "Listener | None" = None,
     ) -> Execution:
         """Run one execution to its end; errors of the machine are in the result.
 
-        `started`: epoch seconds of its start, default now. Once `gone` is true no task is started
-        and the execution times out.
+        `started`: epoch seconds of its start, default now. Once `is_disconnected` returns true
+        no task is started and the execution times out.
         """
         sizes: list[tuple[str, int, int]] = []
         begun = time.time() if started is None else started
@@ -105,7 +105,7 @@ class StateMachine:
         start_time = at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
         def task(call: Call) -> object:
-            if gone():
+            if is_disconnected():
                 raise MachineTimedOut
             result, *size = self._task(call, deadline, listener)
             sizes.append((call.state, *size))

@@ -12,7 +12,7 @@ class DataLimitExceeded(BaseException):
     """Ends an execution whose data grew too large; `States.ALL` does not catch it."""
 
 
-def measured(value: Any, what: str) -> bytes:
+def measured(value: Any, subject: str) -> bytes:
     """Return JSON as UTF-8; raise `DataLimitExceeded` over 262,144 bytes.
 
     Counted like Step Functions: no spaces, no ASCII escapes, and a lone surrogate as three bytes.
@@ -23,16 +23,16 @@ def measured(value: Any, what: str) -> bytes:
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
         data = text.encode("utf-8", "surrogatepass")
     if len(data) > STATE_LIMIT_BYTES:
-        raise DataLimitExceeded(f"{what}: {len(data)} bytes")
+        raise DataLimitExceeded(f"{subject}: {len(data)} bytes")
     return data
 
 
-def transferred(value: Any, what: str) -> tuple[Any, int]:
+def transferred(value: Any, subject: str) -> tuple[Any, int]:
     """Return JSON after a round trip through `measured` text, and the bytes of that text.
 
     Raises `DataLimitExceeded`.
     """
-    data = measured(value, what)
+    data = measured(value, subject)
     try:
         return from_json(data), len(data)
     except ValueError:

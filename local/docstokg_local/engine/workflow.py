@@ -48,8 +48,8 @@ def logging_crashes(name: str, handler: Handler, telemetry: Telemetry) -> Handle
             raise
         except Exception as crash:
             frames = traceback.extract_tb(crash.__traceback__)[-FRAMES_TOLD:]
-            where = [f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames]
-            telemetry.log("ERROR", "crash", function=name, error=type(crash).__name__, where=where)
+            lines = [f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames]
+            telemetry.log("ERROR", "crash", function=name, error=type(crash).__name__, where=lines)
             raise
 
     return call
@@ -61,7 +61,7 @@ class LocalWorkflow:
     def __init__(self, wiring: Wiring) -> None:
         if wiring.settings.traces == "local" and wiring.trace_sink() is None:
             shared = wiring.settings.process_dir
-            alone = Lease(Path(shared) / "background.lock").held if shared else lambda: True
+            alone = Lease(Path(shared) / "background.lock").acquire if shared else lambda: True
             queue = LocalTraceQueue(record.build(wiring), wiring.telemetry, is_the_one=alone)
             wiring.override("trace_sink", queue)
         handlers: dict[str, Handler] = {
@@ -85,13 +85,18 @@ class LocalWorkflow:
             del self._listeners[request_id]
 
     def run(
-        self, envelope: Envelope, *, arrived: float | None = None, gone: Callable[[], bool] = never
+        self,
+        envelope: Envelope,
+        *,
+        arrived: float | None = None,
+        is_disconnected: Callable[[], bool] = never,
     ) -> Reply:
         """Run one execution and return its reply; a failure or timeout is problem+json.
 
-        `arrived`: epoch seconds of its arrival, default now. `gone` stops it before the next step.
+        `arrived`: epoch seconds of its arrival, default now. `is_disconnected` stops it before the
+        next step.
         """
-        execution = self.execute(envelope, arrived=arrived, gone=gone)
+        execution = self.execute(envelope, arrived=arrived, is_disconnected=is_disconnected)
         if execution.status == "SUCCEEDED":
             return Reply.model_validate(execution.output)
         self._telemetry.log(
@@ -107,8 +112,14 @@ class LocalWorkflow:
         return problem_reply(status, code, detail, envelope.request_id)
 
     def execute(
-        self, envelope: Envelope, *, arrived: float | None = None, gone: Callable[[], bool] = never
+        self,
+        envelope: Envelope,
+        *,
+        arrived: float | None = None,
+        is_disconnected: Callable[[], bool] = never,
     ) -> Execution:
         """Run one execution and return its result, state by state."""
         listener = self._listeners.get(envelope.request_id)
-        return self._machine.execute(envelope.model_dump(mode="json"), arrived, gone, listener)
+        return self._machine.execute(
+            envelope.model_dump(mode="json"), arrived, is_disconnected, listener
+        )

@@ -60,14 +60,14 @@ def read_answers(folder: Path, limit: int | None) -> list[WrittenAnswer]:
     short = not files
     files = files or sorted(folder.glob("questions*.jsonl"))
 
-    def read(value: dict[str, Any]) -> WrittenAnswer | None:
+    def parse(value: dict[str, Any]) -> WrittenAnswer | None:
         if short and not isinstance(value.get("answer"), str):
             return None
         # The evidence format differs between sets.
         taken = {k: value.get(k) for k in ("id", "question", "answer")} if short else value
         return WrittenAnswer.model_validate(taken)
 
-    answers = list(islice(read_lines(files, read), limit))
+    answers = list(islice(read_lines(files, parse), limit))
     if not answers:
         raise LoadError(f"{folder} contains no questions with reference answers (answers*.jsonl)")
     return answers
@@ -94,19 +94,19 @@ def rouge_l(answer: str, gold: str) -> float:
     """Return the F1 of the longest common subsequence of content words (Lin 2004)."""
     answer_words, gold_words = words(answer), words(gold)
     row = [0] * (len(gold_words) + 1)
-    for one in answer_words:
+    for word in answer_words:
         before = 0
         for place, other in enumerate(gold_words, 1):
             above = row[place]
-            row[place] = before + 1 if one == other else max(row[place], row[place - 1])
+            row[place] = before + 1 if word == other else max(row[place], row[place - 1])
             before = above
     return 2 * row[-1] / (len(answer_words) + len(gold_words)) if row[-1] else 0.0
 
 
-def held(texts: Sequence[str], statement: str) -> float:
+def word_share(texts: Sequence[str], statement: str) -> float:
     """Return the share of a statement's content words that occur in `texts`; 0 without any."""
-    statement_words, there = words(statement), set(words(" ".join(texts)))
-    return sum(word in there for word in statement_words) / (len(statement_words) or 1)
+    statement_words, present = words(statement), set(words(" ".join(texts)))
+    return sum(word in present for word in statement_words) / (len(statement_words) or 1)
 
 
 def is_right(answer: str, gold: str) -> bool:
@@ -114,10 +114,10 @@ def is_right(answer: str, gold: str) -> bool:
     gold_words = words(gold)
     if len(gold_words) <= SHORT:
         return f" {fold(gold)} " in f" {fold(without_markers(answer))} "
-    return held([answer], gold) >= 0.5
+    return word_share([answer], gold) >= 0.5
 
 
-def judged(written: WrittenAnswer, body: Mapping[str, Any]) -> Report:
+def judged(reference: WrittenAnswer, body: Mapping[str, Any]) -> Report:
     """Return the measures of one response; an abstention counts as an empty answer."""
     answer = body["answer"]
     silent = not answer or notices.is_abstention(answer)
@@ -129,26 +129,32 @@ def judged(written: WrittenAnswer, body: Mapping[str, Any]) -> Report:
     scores = [c["score"] for c in citations[: grounding.get("total_citations", 0)]]
     sentences = grounding.get("sentences", ())
     report: Report = {
-        "id": written.id,
-        "type": written.type,
-        "question": written.question,
-        "gold": written.answer,
+        "id": reference.id,
+        "type": reference.type,
+        "question": reference.question,
+        "gold": reference.answer,
         "answer": answer,
-        "f1": round(f1(spoken, written.answer), 4),
-        "rouge_l": round(rouge_l(spoken, written.answer), 4),
+        "f1": round(f1(spoken, reference.answer), 4),
+        "rouge_l": round(rouge_l(spoken, reference.answer), 4),
         "words": len(words(spoken)),
         "abstained": silent,
-        "right": is_right(spoken, written.answer),
+        "right": is_right(spoken, reference.answer),
         "confidence": body["confidence"],
         "confidence_level": body["confidence_level"],
         "cited": [c["rank"] for c in citations if c["cited"]],
         "verdicts": dict(Counter(sentence["verdict"] for sentence in sentences)),
         "mean_score": round(statistics.fmean(scores), 4) if scores else None,
-        "answer_words@5": round(held(snippets, written.answer), 4),
+        "answer_words@5": round(word_share(snippets, reference.answer), 4),
     }
-    if written.evidence and cited:
-        right = [any(held([text], one) >= HELD for one in written.evidence) for text in cited]
-        matches = [any(held([text], one) >= HELD for text in cited) for one in written.evidence]
+    if reference.evidence and cited:
+        right = [
+            any(word_share([text], passage) >= HELD for passage in reference.evidence)
+            for text in cited
+        ]
+        matches = [
+            any(word_share([text], passage) >= HELD for text in cited)
+            for passage in reference.evidence
+        ]
         report["citation_precision"] = round(statistics.fmean(right), 4)
         report["citation_recall"] = round(statistics.fmean(matches), 4)
     return report
@@ -164,8 +170,8 @@ def evaluate_answers(
     took = ask_all(
         Wiring(settings, Telemetry(level="ERROR")),
         model,
-        [(written, {"query": written.question, **fields}) for written in questions],
-        lambda written, body: rows.append(judged(written, body)),
+        [(reference, {"query": reference.question, **fields}) for reference in questions],
+        lambda reference, body: rows.append(judged(reference, body)),
     )
     kinds = sorted({row["type"] for row in rows if row["type"]})
     run = {
@@ -200,18 +206,18 @@ def by_level(rows: Collection[Report]) -> Report:
     """Return number and share of right answers per level that has any, without abstentions."""
     report: Report = {}
     for level in LEVELS:
-        own = [r for r in rows if r["confidence_level"] == level and not r["abstained"]]
-        if own:
-            right = sum(row["right"] for row in own)
-            report[level] = {"n": len(own), "right": round(right / len(own), 4)}
+        level_rows = [r for r in rows if r["confidence_level"] == level and not r["abstained"]]
+        if level_rows:
+            right = sum(row["right"] for row in level_rows)
+            report[level] = {"n": len(level_rows), "right": round(right / len(level_rows), 4)}
     return report
 
 
 def confidence_area(rows: Collection[Report]) -> float | None:
     """Return the `roc_area` of confidence for right answers, without abstentions."""
-    said = [row for row in rows if not row["abstained"]]
-    values = [float(row["confidence"]) for row in said]
-    area = roc_area(values, [bool(row["right"]) for row in said])
+    answered = [row for row in rows if not row["abstained"]]
+    values = [float(row["confidence"]) for row in answered]
+    area = roc_area(values, [bool(row["right"]) for row in answered])
     return None if area is None else round(area, 4)
 
 

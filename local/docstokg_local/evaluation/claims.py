@@ -23,7 +23,7 @@ from docstokg.settings import VERIFIERS, Settings
 from docstokg.usecases.run import beginning
 from docstokg.usecases.verification import Claim, verify
 from docstokg.wiring import Wiring
-from docstokg_local.cli.printing import counted, say
+from docstokg_local.cli.printing import counted, echo
 from docstokg_local.evaluation.calibration import roc_area, roc_area_error
 from docstokg_local.evaluation.retrieval import read_lines
 
@@ -69,7 +69,7 @@ def read_claims(folder: Path, limit: int | None = None) -> list[LabelledClaim]:
     Raises `LoadError` for an invalid line, a claim without a label, and a folder without claims.
     """
 
-    def read(value: Json) -> LabelledClaim:
+    def parse(value: Json) -> LabelledClaim:
         row, supported = _Row.model_validate(value), None
         if (label := row.label or row.support) is not None:
             supported = label.casefold() in SUPPORTED
@@ -79,7 +79,7 @@ def read_claims(folder: Path, limit: int | None = None) -> list[LabelledClaim]:
             raise LoadError(f"{folder}: claim {row.id!r} has neither supported, label nor support")
         return LabelledClaim(row.id, row.set or folder.name, row.claim, row.evidence, supported)
 
-    claims = list(islice(read_lines(sorted(folder.glob("claims*.jsonl")), read), limit))
+    claims = list(islice(read_lines(sorted(folder.glob("claims*.jsonl")), parse), limit))
     if not claims:
         raise LoadError(f"{folder} contains no claims (claims*.jsonl)")
     return claims
@@ -110,16 +110,18 @@ def examine(
 
     Without an embedder, no cosines.
     """
-    texts = [strip_markers(one.claim) for one in claims]
-    evidence = [[support.Evidence.read(text) for text in one.evidence] for one in claims]
+    texts = [strip_markers(claim.claim) for claim in claims]
+    evidence = [[support.Evidence.read(text) for text in claim.evidence] for claim in claims]
     windows = [support.best_windows(*pair) for pair in zip(texts, evidence, strict=True)]
-    read = list(zip(texts, evidence, windows, strict=True))
+    inputs = list(zip(texts, evidence, windows, strict=True))
     if embedder is None:
-        return [support.features(*own) for own in read]
-    vectors = _embedded(embedder, [*texts, *(one.text for own in windows for one in own)])
+        return [support.features(*row) for row in inputs]
+    vectors = _embedded(
+        embedder, [*texts, *(window.text for claim_windows in windows for window in claim_windows)]
+    )
     return [
-        support.features(*one, [float(vectors[one[0]] @ vectors[window.text]) for window in one[2]])
-        for one in read
+        support.features(*row, [float(vectors[row[0]] @ vectors[window.text]) for window in row[2]])
+        for row in inputs
     ]
 
 
@@ -150,23 +152,23 @@ def evaluate_claims(
     """
     if name == SUPPORT:
         scores: Sequence[float | None] = support_scores(claims, Wiring(settings).embedder())
-        shown, threshold, errors = SUPPORT, SUPPORTED_FROM, 0
+        verifier_name, threshold, errors = SUPPORT, SUPPORTED_FROM, 0
     else:
         verifier = verifier_named(name, settings)
         scores, errors = verifier_scores(claims, verifier)
-        shown, threshold = verifier.name, verifier.threshold
+        verifier_name, threshold = verifier.name, verifier.threshold
     scored = [(c, s) for c, s in zip(claims, scores, strict=True) if s is not None]
     names = sorted({claim.set for claim in claims})
     parts = {"all": scored}
     if len(names) > 1:
-        parts |= {own: [row for row in scored if row[0].set == own] for own in names}
+        parts |= {set_name: [row for row in scored if row[0].set == set_name] for set_name in names}
     return {
         "set": folder.resolve().name,
-        "verifier": shown,
+        "verifier": verifier_name,
         "threshold": threshold,
         "undecided": len(claims) - len(scored),
         "errors": errors,
-        "runs": [_run(own, rows, threshold) for own, rows in parts.items()],
+        "runs": [_run(set_name, rows, threshold) for set_name, rows in parts.items()],
     }
 
 
@@ -174,11 +176,11 @@ def verifier_named(name: str, settings: Settings) -> Verifier:
     """Return the verifier of a value of DOCSTOKG_VERIFIER; raise `Misconfigured` for others."""
     values = {**settings.model_dump(), "verifier": name}
     try:
-        made = Wiring(Settings.model_validate(values)).verifier()
+        verifier = Wiring(Settings.model_validate(values)).verifier()
     except ValidationError as wrong:
         raise Misconfigured(f"--verifier {name!r} must be {SUPPORT}, {VERIFIERS}") from wrong
-    assert made is not None
-    return made
+    assert verifier is not None
+    return verifier
 
 
 def verifier_scores(
@@ -186,10 +188,12 @@ def verifier_scores(
 ) -> tuple[list[float | None], int]:
     """Return each claim's probability of support (None: undecided), and number of failed calls."""
     begin, scores, errors = beginning(Telemetry(level="WARNING"), CLAIM_S), [], 0
-    for one in claims:
-        call = begin(one.id, Scope(namespace="default", groups=None))
-        made = verify(call, verifier, [Claim(one.claim, one.evidence)], Deadline.after(CLAIM_S))
-        (decision,), errors = made.decisions, errors + (made.problem is not None)
+    for claim in claims:
+        call = begin(claim.id, Scope(namespace="default", groups=None))
+        verification = verify(
+            call, verifier, [Claim(claim.claim, claim.evidence)], Deadline.after(CLAIM_S)
+        )
+        (decision,), errors = verification.decisions, errors + (verification.problem is not None)
         scores.append(None if decision is None else decision.support)
     return scores, errors
 
@@ -209,7 +213,7 @@ def _run(name: str, rows: Sequence[tuple[LabelledClaim, float]], threshold: floa
 
 def show_claims(report: Json) -> None:
     """Print the report as a table."""
-    say(
+    echo(
         f"{report['set']}: {report['verifier']}, supported from {report['threshold']:g}, "
         f"{counted(report['undecided'], 'claim')} without an opinion"
     )
@@ -218,4 +222,4 @@ def show_claims(report: Json) -> None:
             "-" if run[key] is None else f"{run[key]:.3f}" for key in ("auc", "balanced_accuracy")
         )
         error = "" if run["auc_error"] is None else f" +- {run['auc_error']:.3f}"
-        say(f"{run['name']:<24} n {run['n']:>5}  AUC {auc}{error}  balanced accuracy {accuracy}")
+        echo(f"{run['name']:<24} n {run['n']:>5}  AUC {auc}{error}  balanced accuracy {accuracy}")

@@ -24,7 +24,7 @@ from docstokg.observability import Telemetry
 from docstokg.settings import SECRETS, Settings
 from docstokg.wiring import Wiring
 from docstokg_local.cli.display import screen
-from docstokg_local.cli.question import ask
+from docstokg_local.cli.question import submit
 
 TOP_K = 20
 METRICS = ("ndcg@10", "recall@5", "recall@10", "all@5", "all@10", "mrr")
@@ -74,14 +74,14 @@ def read_questions(folder: Path, limit: int | None) -> list[Question]:
     return questions
 
 
-def read_lines[Row](files: Sequence[Path], read: Callable[[Json], Row | None]) -> Iterator[Row]:
+def read_lines[Row](files: Sequence[Path], parse: Callable[[Json], Row | None]) -> Iterator[Row]:
     """Yield the parsed lines of files, without None; raise `LoadError` for an invalid line."""
     for file in files:
         for line, value in json_lines(file):
             try:
                 if isinstance(value, Rejected):
                     raise value
-                row = read(value)
+                row = parse(value)
             except ValidationError as error:
                 raise LoadError(f"{file}:{line}: {reasons(error)}") from error
             except Rejected as rejected:
@@ -101,8 +101,10 @@ def runs_of(ablations: Sequence[str]) -> list[Run]:
     }
     for name in CHANNELS:
         others = tuple(channel for channel in CHANNELS if channel != name)
-        kept = {f"no-{name}": others, f"only-{name}": (name,)}
-        table[name] = [Run(run, {"channels": some}, graph_off) for run, some in kept.items()]
+        selections = {f"no-{name}": others, f"only-{name}": (name,)}
+        table[name] = [
+            Run(run, {"channels": channels}, graph_off) for run, channels in selections.items()
+        ]
     if unknown := [name for name in ablations if name not in table]:
         raise Misconfigured(f"--ablate {unknown[0]!r} must be one of {', '.join(ABLATIONS)}")
     return [Run("full", {}, {}), *(run for name in dict.fromkeys(ablations) for run in table[name])]
@@ -117,19 +119,19 @@ def evaluate(
 ) -> Report:
     """Ask every question in every run; raise `Misconfigured` for an unknown ablation."""
     runs, shared = runs_of(ablations), Wiring(settings, Telemetry(level="ERROR"))
-    made = [measure(run, questions, namespace, shared) for run in runs]
-    return report_of(folder, len(questions), namespace, settings, made)
+    reports = [measure(run, questions, namespace, shared) for run in runs]
+    return report_of(folder, len(questions), namespace, settings, reports)
 
 
 def report_of(
-    folder: Path, count: int, namespace: str, settings: Settings, runs: list[Report], **more: str
+    folder: Path, count: int, namespace: str, settings: Settings, runs: list[Report], **fields: str
 ) -> Report:
     """Return the report of runs with set, commit and settings."""
     return {
         "set": folder.resolve().name,
         "namespace": namespace,
         "n": count,
-        **more,
+        **fields,
         "commit": commit(),
         "settings": shown_settings(settings),
         "runs": runs,
@@ -153,12 +155,12 @@ def ask_all[Asked](
 
     workflow = LocalWorkflow(wiring)
     for _, request in requests[:warm_up]:
-        ask(workflow, request)
+        submit(workflow, request)
     times: dict[str, list[float]] = {}
     errors = degraded = 0
     with TerminalProgress().stage(title, len(requests)) as advance:
-        for asked, request in requests:
-            outcome = ask(workflow, request)
+        for key, request in requests:
+            outcome = submit(workflow, request)
             advance(1)
             if outcome.status != 200:
                 errors += 1
@@ -167,7 +169,7 @@ def ask_all[Asked](
             degraded += bool(diagnostics["degraded"])
             for step, took in diagnostics["timings_ms"].items():
                 times.setdefault(step, []).append(took)
-            take(asked, outcome.body)
+            take(key, outcome.body)
     latency = {
         step: {f"p{n}": round(float(np.percentile(took, n)), 2) for n in (50, 95)}
         for step, took in times.items()
@@ -222,16 +224,16 @@ def metrics(ranking: Sequence[str], gold: set[str]) -> dict[str, float]:
 
 def _wiring(run: Run, shared: Wiring) -> Wiring:
     embedder = shared.embedder()
-    made: dict[str, object] = {"embedder": embedder, "sparse_encoder": shared.sparse_encoder()}
+    ports: dict[str, object] = {"embedder": embedder, "sparse_encoder": shared.sparse_encoder()}
     if run.down == "index":
-        made["search_index"] = FailingPort("index")
+        ports["search_index"] = FailingPort("index")
     elif run.down == "graph":
-        made["knowledge_graph"] = FailingPort("graph")
+        ports["knowledge_graph"] = FailingPort("graph")
     elif run.down == "embedder" and embedder is not None:
-        made["embedder"] = FailingPort("embedder", embedder.model, embedder.dimension)
+        ports["embedder"] = FailingPort("embedder", embedder.model, embedder.dimension)
     elif run.down == "sparse":
-        made["sparse_encoder"] = FailingPort("sparse encoder", "down")
-    return Wiring(shared.settings.model_copy(update=run.settings), shared.telemetry, made)
+        ports["sparse_encoder"] = FailingPort("sparse encoder", "down")
+    return Wiring(shared.settings.model_copy(update=run.settings), shared.telemetry, ports)
 
 
 def shown_settings(settings: Settings) -> Json:
@@ -247,15 +249,17 @@ def commit() -> str | None:
     """Return the commit of the running code, or None outside a checkout."""
     command = ["git", "-C", str(Path(__file__).resolve().parent), "rev-parse", "HEAD"]
     try:
-        said = subprocess.check_output(command, stderr=subprocess.DEVNULL, text=True, timeout=10)
+        output = subprocess.check_output(command, stderr=subprocess.DEVNULL, text=True, timeout=10)
     except (OSError, subprocess.SubprocessError):
         return None
-    return said.strip()
+    return output.strip()
 
 
-def table_of(out: Console, report: Report, first: str, columns: Iterable[str], more: str) -> Table:
-    """Return a table for a report without rows; `more`: end of its title."""
-    title = f"{report['set']}: {report['n']} questions, namespace {report['namespace']}{more}"
+def table_of(
+    out: Console, report: Report, first: str, columns: Iterable[str], suffix: str
+) -> Table:
+    """Return a table for a report without rows; `suffix`: end of its title."""
+    title = f"{report['set']}: {report['n']} questions, namespace {report['namespace']}{suffix}"
     box = SIMPLE_HEAD if out.is_terminal else None
     table = Table(title=title, title_justify="left", box=box)
     table.add_column(first, no_wrap=True)

@@ -75,8 +75,8 @@ class Admission:
         future = self._pool.submit(copy_context().run, self._timed, work, latest_start, units)
         future.add_done_callback(lambda _: self._leave(caller, units))
         answer = asyncio.wrap_future(future)
-        gone = asyncio.create_task(hang_up())
-        either: list[asyncio.Future[Any]] = [answer, gone]
+        disconnect = asyncio.create_task(hang_up())
+        either: list[asyncio.Future[Any]] = [answer, disconnect]
         try:
             await asyncio.wait(
                 either,
@@ -85,12 +85,12 @@ class Admission:
             )
             if answer.done():
                 return answer.result()
-            if gone.done():
+            if disconnect.done():
                 raise ClientGone
             raise Overloaded(wait_s) if future.cancel() else TooLate
         finally:
             answer.cancel()  # cancels queued work; running work is not awaited
-            gone.cancel()
+            disconnect.cancel()
 
     def _admit(
         self, caller: str, deadline: Deadline, units: float

@@ -33,11 +33,11 @@ from docstokg_local.server.admission import (
 from docstokg_local.server.authentication import Authentication
 from docstokg_local.server.exchange import (
     WORK,
-    Asked,
+    Demand,
     Refused,
     Work,
-    asked_of,
     caller_of,
+    demand_of,
     hang_up,
     json_body,
     problem_of,
@@ -128,8 +128,10 @@ class Endpoints:
         ready = {EXTRACTIVE, *self._wiring.model_access().remote(models)}
         return tuple(model for model in models if model in ready)
 
-    def _by_machine(self, envelope: Envelope, arrived: float, gone: Callable[[], bool]) -> Reply:
-        reply = self._workflow.run(envelope, arrived=arrived, gone=gone)
+    def _by_machine(
+        self, envelope: Envelope, arrived: float, is_disconnected: Callable[[], bool]
+    ) -> Reply:
+        reply = self._workflow.run(envelope, arrived=arrived, is_disconnected=is_disconnected)
         return error_reply(reply) if envelope.route in CHAT_ROUTES else reply
 
     def _endpoint(self, route: Route, name: RouteName, run: Run) -> Endpoint:
@@ -148,20 +150,20 @@ class Endpoints:
                 body = parameters_of(route, request)
             accept = request.headers.get("accept", "")
             kind = WORK.get(name, "search")
-            asked = Asked(most_s, kind, units=units_of(kind, body))
+            demand = Demand(most_s, kind, units=units_of(kind, body))
             if is_read:
-                asked = asked_of(name, body, accept, default_s, most_s, self._has_remote)
+                demand = demand_of(name, body, accept, default_s, most_s, self._has_remote)
 
-            def work(gone: Callable[[], bool]) -> Reply:
+            def work(is_disconnected: Callable[[], bool]) -> Reply:
                 envelope = Envelope.of(name, state.request_id, caller, body)
                 if name == "mcp":
-                    own = {n: v for n, v in request.headers.items() if n.startswith("mcp-")}
-                    envelope = envelope.model_copy(update={"headers": own})
-                return run(envelope, state.arrived, gone)
+                    headers = {n: v for n, v in request.headers.items() if n.startswith("mcp-")}
+                    envelope = envelope.model_copy(update={"headers": headers})
+                return run(envelope, state.arrived, is_disconnected)
 
-            admitted = partial(self._admitted, request, name, caller, asked)
-            if asked.is_told or route.name == "stream":
-                return await self._streamed(request, name, asked, work, admitted)
+            admitted = partial(self._admitted, request, name, caller, demand)
+            if demand.wants_events or route.name == "stream":
+                return await self._streamed(request, name, demand, work, admitted)
             abandoned = threading.Event()
             try:
                 reply = await admitted(partial(work, abandoned.is_set))
@@ -177,22 +179,22 @@ class Endpoints:
         self,
         request: Request,
         route: RouteName,
-        asked: Asked,
+        demand: Demand,
         work: Callable[[Callable[[], bool]], Reply],
         admitted: Callable[[Callable[[], Reply]], Coroutine[Any, Any, Reply]],
     ) -> Response:
         request_id = request.state.request_id
-        frame = frames_of(route, request_id, asked.model, asked.token)
+        frame = frames_of(route, request_id, demand.model, demand.token)
         events = Events(Deadline.after(self._settings.max_timeout_s))
         live = self._listening(lambda name, value: events.put(frame(name, value)))
 
-        def told() -> Reply:
+        def run_work() -> Reply:
             with self._workflow.listening(request_id, live):
                 reply = work(events.gone.is_set)
             live.finish(reply, route)
             return reply
 
-        def ended(task: asyncio.Task[Reply]) -> None:
+        def finish(task: asyncio.Task[Reply]) -> None:
             failure = None if task.cancelled() else task.exception()
             if isinstance(failure, Refused):
                 problem = problem_of(request, failure.status, failure.code, failure.detail)
@@ -200,8 +202,8 @@ class Endpoints:
             else:
                 events.close()
 
-        running = asyncio.create_task(admitted(told))
-        running.add_done_callback(ended)
+        running = asyncio.create_task(admitted(run_work))
+        running.add_done_callback(finish)
         first = await events.first()
         if first is None:
             return response(await running)
@@ -219,18 +221,18 @@ class Endpoints:
         request: Request,
         route: RouteName,
         caller: Caller,
-        asked: Asked,
+        demand: Demand,
         work: Callable[[], Reply],
     ) -> Reply:
         address = request.client.host if request.client is not None else ""
-        deadline = Deadline.after(request.state.arrived + asked.timeout_s - time.time())
+        deadline = Deadline.after(request.state.arrived + demand.timeout_s - time.time())
         try:
-            return await self._admissions[asked.work].run(
+            return await self._admissions[demand.work].run(
                 work,
                 caller=address if self._settings.auth == "off" else caller.sub,
                 deadline=deadline,
                 hang_up=partial(hang_up, request),
-                units=asked.units,
+                units=demand.units,
             )
         except Overloaded as exc:
             self._telemetry.count("rag_requests_total", route=route, status="503")

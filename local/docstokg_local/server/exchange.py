@@ -71,29 +71,29 @@ class RequestIds:
         await self._app(scope, receive, with_id)
 
 
-class Asked(NamedTuple):
+class Demand(NamedTuple):
     """Fields of a request that the server reads before validation.
 
-    `token`: for MCP progress notifications. `is_told`: the client requested events. `units`: size
-    of the work; a check costs time for its texts.
+    `token`: for MCP progress notifications. `wants_events`: the client requested events.
+    `units`: size of the work; a check costs time for its texts.
     """
 
     timeout_s: float
     work: Work = "search"
     model: str = ""
     token: object = None
-    is_told: bool = False
+    wants_events: bool = False
     units: float = 1.0
 
 
-def asked_of(
+def demand_of(
     route: RouteName,
     body: bytes,
     accept: str,
     default_s: float,
     most_s: float,
     has_remote: bool,
-) -> Asked:
+) -> Demand:
     """Read the fields of a body that is not validated yet; invalid ones get defaults.
 
     `timeout_s` is limited to 1 to `most_s`. `has_remote`: a remote model writes MCP answers unless
@@ -110,31 +110,33 @@ def asked_of(
     work, writer = WORK.get(route, "search"), None
     if route in CONVERSATIONS:
         head, _, tail = chosen.rpartition("@")
-        writer, is_told = head or tail, field_of(message, "stream") is True
+        writer, wants_events = head or tail, field_of(message, "stream") is True
         # An answer that is changed at its end is sent whole.
         form = field_of(message, "text", "format", "type") not in (None, "text")
         is_whole = field_of(message, "stop") or field_of(message, "response_format") or form
-        is_told = is_told and not is_whole
+        wants_events = wants_events and not is_whole
     else:
         arguments, is_default = message, False
         if route == "mcp":
             tool = field_of(message, "params", "name")
-            work = WORK.get(next((one.route for one in TOOLS if one.name == tool), route), work)
+            work = WORK.get(
+                next((entry.route for entry in TOOLS if entry.name == tool), route), work
+            )
             arguments, is_default = field_of(message, "params", "arguments"), tool == ANSWER_TOOL
         is_on = field_of(arguments, "synthesis", "enabled")
         if is_on is True or (is_on is None and is_default):
             usual = EXTRACTIVE if is_default and not has_remote else REMOTE
             writer = field_of(arguments, "synthesis", "model") or usual
-        is_told = EVENTS in accept and route in ("answer", "mcp")
+        wants_events = EVENTS in accept and route in ("answer", "mcp")
     token = field_of(message, "params", "_meta", "progressToken")
     if isinstance(token, str) and any("\ud800" <= character <= "\udfff" for character in token):
         token = None  # the route refuses it
-    return Asked(
+    return Demand(
         min(max(1.0, timeout_s), most_s),
         "model" if writer and writer != EXTRACTIVE else work,
         chosen,
         token,
-        is_told and (route != "mcp" or token is not None),
+        wants_events and (route != "mcp" or token is not None),
         units_of(work, body),
     )
 
@@ -176,10 +178,10 @@ def refuse_foreign_page(
         raise Refused(403, "foreign_origin", "Requests of other sites' pages are not answered.")
 
 
-async def json_body(request: Request, most: int = MAX_BODY_BYTES) -> bytes:
+async def json_body(request: Request, max_bytes: int = MAX_BODY_BYTES) -> bytes:
     """Return the raw body; raise `Refused`.
 
-    415: no application/json; 413: over `most` bytes; 400: incomplete after BODY_S or a disconnect.
+    415: no application/json; 413: over `max_bytes`; 400: incomplete after BODY_S or a disconnect.
     """
     media_type = request.headers.get("content-type", "").split(";")[0].strip().lower()
     if media_type != "application/json":
@@ -190,8 +192,10 @@ async def json_body(request: Request, most: int = MAX_BODY_BYTES) -> bytes:
         async with asyncio.timeout(BODY_S):
             async for part in request.stream():
                 body += part
-                if len(body) > most:
-                    raise Refused(413, "body_too_large", too_large(most), {"Connection": "close"})
+                if len(body) > max_bytes:
+                    raise Refused(
+                        413, "body_too_large", too_large(max_bytes), {"Connection": "close"}
+                    )
     except TimeoutError as exc:
         detail = f"The body did not arrive within {BODY_S:g} s."
         raise Refused(400, "body_too_slow", detail, {"Connection": "close"}) from exc

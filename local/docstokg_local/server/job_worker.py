@@ -54,7 +54,7 @@ def work(settings: Settings, keep_running: Callable[[], bool]) -> None:
     assert isinstance(queue, SqliteJobs)
     lease = Lease(lock_of(queue.path))
     until = time.monotonic() + TAKE_S
-    while not lease.held():
+    while not lease.acquire():
         if time.monotonic() > until:
             return
         time.sleep(POLL_S)
@@ -84,7 +84,7 @@ def _turn(wiring: Wiring, queue: SqliteJobs, order: JobOrder, attempts: int, cou
         queue.finish(order.job("failed", reason="the process that worked on it ended each time"))
         return 0.0
     now = order.model_copy(update={"documents": order.documents[:count]})
-    rest = order.model_copy(update={"documents": order.documents[count:]})
+    remaining = order.model_copy(update={"documents": order.documents[count:]})
     so_far = queue.get(order.job_id) or order.job("failed")
     began = time.monotonic()
     try:
@@ -104,18 +104,18 @@ def _turn(wiring: Wiring, queue: SqliteJobs, order: JobOrder, attempts: int, cou
         # The reply has only the crash's type, the log the rest.
         wiring.telemetry.log("ERROR", "job_crashed", job_id=order.job_id, error=repr(crash))
         done = order.job("failed", reason=f"it could not be done ({type(crash).__name__})")
-    told = {
+    updates = {
         "loaded": so_far.loaded + done.loaded,
         "rejected": (*so_far.rejected, *done.rejected),
         "notes": (*so_far.notes, *done.notes),
     }
-    done = done.model_copy(update=told)
-    if rest.documents and done.state == "done":
-        queue.go_on(done.model_copy(update={"state": "running"}), rest)
+    done = done.model_copy(update=updates)
+    if remaining.documents and done.state == "done":
+        queue.go_on(done.model_copy(update={"state": "running"}), remaining)
     else:
         queue.finish(done)
-        shown = {"state": done.state, "loaded": done.loaded}
-        wiring.telemetry.log("INFO", "job", job_id=order.job_id, **shown)
+        fields = {"state": done.state, "loaded": done.loaded}
+        wiring.telemetry.log("INFO", "job", job_id=order.job_id, **fields)
     return time.monotonic() - began
 
 

@@ -90,6 +90,6 @@ def lock_of(queue: Path) -> Path:
 def is_taken(lock: Path) -> bool:
     """Return whether a process works on the queue."""
     lease = Lease(lock)
-    free = lease.held()
+    free = lease.acquire()
     lease.close()
     return not free

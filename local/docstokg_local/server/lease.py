@@ -12,7 +12,7 @@ class Lease:
         self._path = path
         self._file: IO[bytes] | None = None
 
-    def held(self) -> bool:
+    def acquire(self) -> bool:
         """Return whether this process has the lease, taking it if it is free."""
         if self._file is None:
             file = self._path.open("ab")

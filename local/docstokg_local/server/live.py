@@ -10,17 +10,17 @@ from docstokg.contracts.routes import RouteName
 from docstokg.domain.deadline import Deadline
 from docstokg.usecases.answer_checks import checks_of
 from docstokg.usecases.chat_reply import ResponseEvents, live_chunk
-from docstokg.usecases.live import LiveReply, Tell, event_frame, plain, text_of
+from docstokg.usecases.live import LiveReply, SendEvent, event_frame, plain, text_of
 from docstokg.wiring import Wiring
 
 # Unread events per client before the model has to wait.
 EVENTS_WAITING = 8
 
 
-def listening(wiring: Wiring) -> Callable[[Tell], LiveReply]:
+def listening(wiring: Wiring) -> Callable[[SendEvent], LiveReply]:
     """Return a function that creates the listener of one question."""
     checks = checks_of(wiring.embedder(), wiring.knowledge_graph(), wiring.settings.domains)
-    return lambda tell: LiveReply(checks, wiring.telemetry, tell)
+    return lambda send: LiveReply(checks, wiring.telemetry, send)
 
 
 class Events:
@@ -94,8 +94,8 @@ def frames_of(
         progress = Progress(token)
 
         def message(name: str, value: Any) -> str | None:
-            made = value if name == "response" else progress.of(name, value)
-            return None if made is None else f"event: message\ndata: {text_of(made)}\n\n"
+            event = value if name == "response" else progress.of(name, value)
+            return None if event is None else f"event: message\ndata: {text_of(event)}\n\n"
 
         return message
     return event_frame

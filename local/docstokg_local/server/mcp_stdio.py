@@ -14,12 +14,12 @@ from ulid import ULID
 from docstokg.contracts.envelope import Envelope, Reply
 from docstokg.ports import Workflow
 from docstokg.usecases.intake import field_of
-from docstokg.usecases.live import Tell
+from docstokg.usecases.live import SendEvent
 from docstokg.usecases.problems import PROBLEM_TYPE
 from docstokg.wiring import Handler, Wiring
 from docstokg_functions import __name__ as package
 from docstokg_functions.mcp import handler as mcp
-from docstokg_local.cli.printing import say
+from docstokg_local.cli.printing import echo
 from docstokg_local.server.authentication import EVERYBODY
 from docstokg_local.server.live import Progress, listening
 
@@ -47,7 +47,7 @@ def local_mcp(wiring: Wiring, workflow: Workflow, functions: Mapping[str, Handle
 
 
 # Sends a request's events to a listener during a block.
-Listening = Callable[[str, Tell], AbstractContextManager[None]]
+Listening = Callable[[str, SendEvent], AbstractContextManager[None]]
 
 
 def serve_stdio(  # noqa: C901 - one function per line of input
@@ -88,7 +88,7 @@ def serve_stdio(  # noqa: C901 - one function per line of input
                 event = envelope.model_dump(mode="json")
                 text = _message(Reply.model_validate(handler(event, None)))
         except Exception as crash:  # noqa: BLE001 - without an answer the agent would wait forever
-            say(f"docstokg mcp: {type(crash).__name__}: {crash}", err=True)
+            echo(f"docstokg mcp: {type(crash).__name__}: {crash}", err=True)
             text = _error(json.loads(line).get("id"), -32603, "Internal error")
         if text:
             send(text)

@@ -134,15 +134,15 @@ def document() -> Json:
     _describe_fields(schemas["$defs"])
     paths: dict[str, Json] = defaultdict(dict)
     for route in ROUTES:
-        more = {"description": route.description} if route.description else {}
-        head = {"operationId": route.operation, "summary": route.summary, **more}
+        description = {"description": route.description} if route.description else {}
+        head = {"operationId": route.operation, "summary": route.summary, **description}
         paths[route.path][route.method.lower()] = head | _operation(route)
     for path, name, summary, reply in (
         ("/openapi.json", "openapi", "This document", "OpenAPI 3.1"),
         (KEYS, "receipt_keys", "Return the public keys of receipts", "A JSON Web Key Set"),
     ):
-        own: Json = {"operationId": name, "summary": summary, "security": []}
-        paths[path]["get"] = own | {"responses": {"200": _sent(reply)}}
+        operation: Json = {"operationId": name, "summary": summary, "security": []}
+        paths[path]["get"] = operation | {"responses": {"200": _sent(reply)}}
     return {
         "openapi": "3.1.0",
         "info": {
@@ -170,13 +170,13 @@ def _describe_fields(schemas: Json) -> None:
         for model in ast.parse(path.read_text("utf-8")).body:
             if not isinstance(model, ast.ClassDef):
                 continue
-            own = texts[model.name] = {}
+            field_texts = texts[model.name] = {}
             for base in model.bases:
-                own |= texts.get(ast.unparse(base), {})
+                field_texts |= texts.get(ast.unparse(base), {})
             for pair in pairwise(model.body):
                 match pair:
                     case ast.AnnAssign(ast.Name(name)), ast.Expr(ast.Constant(str(text))):
-                        own[name.rstrip("_")] = text
+                        field_texts[name.rstrip("_")] = text
     for name in schemas.keys() & texts.keys():
         for field, text in texts[name].items():
             schemas[name]["properties"][field]["description"] = text
@@ -200,17 +200,17 @@ def _operation(route: Route) -> Json:
     error = (
         ("ErrorReply", "json") if route.name in chat.CHAT_ROUTES else ("Problem", "problem+json")
     )
-    responses = {str(one): _sent(_PROBLEMS[one], *error) for one in wrong}
-    made: Json = {"responses": {str(row.status): _sent(row.text, row.model)} | responses}
+    responses = {str(status): _sent(_PROBLEMS[status], *error) for status in wrong}
+    operation: Json = {"responses": {str(row.status): _sent(row.text, row.model)} | responses}
     if row.body:
-        made["requestBody"] = {"required": True, "content": _of(row.body)}
+        operation["requestBody"] = {"required": True, "content": _of(row.body)}
     if route.parameters:
-        made["parameters"] = [{"name": name, **_PARAMETERS[name]} for name in route.parameters]
-    return _with_its_own(route.name, made)
+        operation["parameters"] = [{"name": name, **_PARAMETERS[name]} for name in route.parameters]
+    return _with_its_own(route.name, operation)
 
 
-def _with_its_own(name: RouteName, made: Json) -> Json:
-    responses = made["responses"]
+def _with_its_own(name: RouteName, operation: Json) -> Json:
+    responses = operation["responses"]
     match name:
         case "chat" | "responses":
             events = "Events of OpenAI's format; the text comes in checked sentences"
@@ -220,16 +220,16 @@ def _with_its_own(name: RouteName, made: Json) -> Json:
             responses["200"]["content"] = {EVENTS: {"schema": {"type": "object"}}}
         case "health":
             responses["503"] = _sent("down", "Health")
-            made["security"] = []
+            operation["security"] = []
         case "mcp":
-            made["requestBody"] = {"required": True, "content": _of()}
+            operation["requestBody"] = {"required": True, "content": _of()}
             responses |= {str(status): _sent(text) for status, text in _MCP_REPLIES.items()}
             responses["202"] = {"description": "A notification was accepted"}
         case "page":
             responses["200"]["content"] = {"image/png": {"schema": {}}}
         case "load":
-            made["requestBody"]["content"]["application/json"]["example"] = EXAMPLE
-    return made
+            operation["requestBody"]["content"]["application/json"]["example"] = EXAMPLE
+    return operation
 
 
 def _sent(text: str, model: str = "", kind: str = "json") -> Json:

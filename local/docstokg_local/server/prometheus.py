@@ -30,8 +30,8 @@ class PrometheusSink:
         self._namespaces: set[str] = set()
         for name, (kind, labels, text) in METRICS.items():
             make: type[Counter | Histogram] = Counter if kind == "counter" else Histogram
-            more: dict[str, Any] = {} if make is Counter else {"buckets": _buckets(name)}
-            self._metrics[name] = make(name, text, labels, registry=self._registry, **more)
+            options: dict[str, Any] = {} if make is Counter else {"buckets": _buckets(name)}
+            self._metrics[name] = make(name, text, labels, registry=self._registry, **options)
 
     def record(self, name: str, value: float, labels: Mapping[str, str]) -> None:
         """Add to a counter or observe a value of a histogram; raise KeyError outside `METRICS`.

@@ -24,11 +24,11 @@ _IN_PATH = re.compile(r"\{(\w+)\}")
 
 def route_functions(wiring: Wiring, workflow: LocalWorkflow) -> dict[str, Handler]:
     """Return the handlers by function of the table of routes, except `stream`."""
-    own = {route.function for route in routes.ROUTES} - {"", "mcp", "stream"}
-    made: dict[str, Handler] = {
-        name: import_module(f"{package}.{name}.handler").build(wiring) for name in sorted(own)
+    names = {route.function for route in routes.ROUTES} - {"", "mcp", "stream"}
+    handlers: dict[str, Handler] = {
+        name: import_module(f"{package}.{name}.handler").build(wiring) for name in sorted(names)
     }
-    return made | {"mcp": local_mcp(wiring, workflow, made)}
+    return handlers | {"mcp": local_mcp(wiring, workflow, handlers)}
 
 
 def starlette_routes(endpoint_of: Callable[[routes.Route], Endpoint]) -> list[Route]:
@@ -36,7 +36,10 @@ def starlette_routes(endpoint_of: Callable[[routes.Route], Endpoint]) -> list[Ro
     paths: dict[str, dict[str, Endpoint]] = defaultdict(dict)
     for route in routes.ROUTES:
         paths[_IN_PATH.sub(r"{\1:path}", route.path)][route.method] = endpoint_of(route)
-    return [Route(path, _by_method(path, own), methods=list(own)) for path, own in paths.items()]
+    return [
+        Route(path, _by_method(path, methods), methods=list(methods))
+        for path, methods in paths.items()
+    ]
 
 
 def parameters_of(route: routes.Route, request: Request) -> bytes:
@@ -64,8 +67,8 @@ def _by_method(path: str, endpoints: Mapping[str, Endpoint]) -> Endpoint:
 def _path_fields(request: Request, path: str) -> dict[str, str]:
     names = path.split("/")
     # A model's name contains slashes, which some clients do not escape.
-    most = len(names) - 1 if names[-1] == "{model}" else -1
-    segments = request.scope["raw_path"].partition(b"?")[0].split(b"/", most)
+    max_splits = len(names) - 1 if names[-1] == "{model}" else -1
+    segments = request.scope["raw_path"].partition(b"?")[0].split(b"/", max_splits)
     if len(segments) != len(names) or not all(segments[1:]):
         raise HTTPException(404)
     return {

@@ -25,7 +25,7 @@ from uvicorn.supervisors import Multiprocess
 from docstokg.errors import DocsToKGError, Misconfigured
 from docstokg.settings import Settings
 from docstokg.usecases.problems import problem_reply
-from docstokg_local.cli.printing import say
+from docstokg_local.cli.printing import echo
 from docstokg_local.server.guards import OwnHosts
 
 if TYPE_CHECKING:
@@ -67,8 +67,8 @@ class Connection(H11Protocol):
     # Requests by client address whose bodies have not arrived completely.
     unread: ClassVar[Counter[str]] = Counter()
 
-    def __init__(self, *arguments: Any, **more: Any) -> None:
-        super().__init__(*arguments, **more)
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
         self._answers = self.app
         self.app = self._within_limits
 
@@ -94,13 +94,15 @@ class Connection(H11Protocol):
         await Response(reply.body, reply.statusCode, reply.headers)(scope, receive, send)
 
     async def _counted(self, address: str, scope: Scope, receive: Receive, send: Send) -> None:
-        left = int(any(name in BODY_HEADERS and value != b"0" for name, value in scope["headers"]))
-        self.unread[address] += left
+        unread = int(
+            any(name in BODY_HEADERS and value != b"0" for name, value in scope["headers"])
+        )
+        self.unread[address] += unread
 
         def read() -> None:
-            nonlocal left
-            self.unread[address] -= left
-            left = 0
+            nonlocal unread
+            self.unread[address] -= unread
+            unread = 0
             if not self.unread[address]:
                 del self.unread[address]
 
@@ -189,7 +191,7 @@ def worker_application(settings: Settings, host: str) -> "Starlette":
     try:
         return application(settings, host)
     except DocsToKGError as exc:
-        say(f"docstokg: {exc}", err=True)
+        echo(f"docstokg: {exc}", err=True)
         sys.exit(STARTUP_FAILURE)
 
 
@@ -210,8 +212,8 @@ def most_connections() -> int:
 def announce(listener: socket.socket) -> None:
     """Print the address of the server to standard error."""
     host, port = listener.getsockname()[:2]
-    shown = f"[{host}]" if ":" in host else host
-    say(f"listening on http://{shown}:{port} (Ctrl-C ends)", err=True)
+    address = f"[{host}]" if ":" in host else host
+    echo(f"listening on http://{address}:{port} (Ctrl-C ends)", err=True)
 
 
 class SharedPort(socket.socket):

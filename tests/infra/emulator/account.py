@@ -28,9 +28,9 @@ READY_S = 60.0
 
 def free_port() -> int:
     """A port of loopback that nobody has at this moment."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
 
 
 class Account:
@@ -47,11 +47,11 @@ class Account:
             "AWS_DEFAULT_REGION": REGION,
             "AWS_REGION": REGION,
         }
-        found = ran(ROOT / "scripts" / "find-tool", "emulator", "python", check=True)
+        lookup = ran(ROOT / "scripts" / "find-tool", "emulator", "python", check=True)
         (folder / "tmp").mkdir(parents=True)
         with (folder / "emulator.log").open("w") as log:
             self._process = subprocess.Popen(
-                [found.stdout.strip(), "-m", "ministack"],
+                [lookup.stdout.strip(), "-m", "ministack"],
                 cwd=folder,
                 stdout=log,
                 stderr=log,
@@ -85,18 +85,18 @@ class Account:
                 time.sleep(0.2)
 
     def log(self) -> str:
-        """The end of what the emulator printed."""
+        """Return the end of the emulator's output."""
         return (self.folder / "emulator.log").read_text("utf-8", "replace")[-2000:]
 
     def client(self, service: str) -> Any:
         """boto3's client of a service of this account."""
-        return self._made(boto3.client, service)
+        return self._create(boto3.client, service)
 
     def resource(self, service: str) -> Any:
         """boto3's resource of a service of this account."""
-        return self._made(boto3.resource, service)
+        return self._create(boto3.resource, service)
 
-    def _made(self, make: Any, service: str) -> Any:
+    def _create(self, make: Any, service: str) -> Any:
         config = Config(
             inject_host_prefix=False,
             retries={"max_attempts": 0},
@@ -113,7 +113,7 @@ class Account:
         )
 
     def cdk(self, *arguments: str, fails: bool = False) -> str:
-        """Run the CDK command line as the guide does; what it printed."""
+        """Run the CDK command line as in the guide; return its output."""
         npx = shutil.which("npx")
         if npx is None:
             raise SystemExit("the CDK command line needs Node: npx is not there")
@@ -141,7 +141,7 @@ class Account:
         """
         s3 = self.client("s3")
         files = json.loads((assembly / f"{stack}.assets.json").read_text("utf-8"))["files"]
-        written = 0
+        size = 0
         for entry in files.values():
             if entry["source"]["packaging"] != "zip":
                 continue
@@ -153,23 +153,25 @@ class Account:
                 continue
             body = packed(assembly / entry["source"]["path"])
             s3.put_object(Bucket=bucket, Key=at["objectKey"], Body=body)
-            written += len(body)
-        return written
+            size += len(body)
+        return size
 
     def resources(self, stack: str) -> Mapping[str, int]:
         """How many resources of a stack are in which state."""
         pages = self.client("cloudformation").get_paginator("list_stack_resources")
         counts: dict[str, int] = {}
         for page in pages.paginate(StackName=stack):
-            for one in page["StackResourceSummaries"]:
-                state = one["ResourceStatus"]
+            for summary in page["StackResourceSummaries"]:
+                state = summary["ResourceStatus"]
                 counts[state] = counts.get(state, 0) + 1
         return counts
 
     def outputs(self, stack: str) -> dict[str, str]:
-        """What a stack puts out."""
-        (found,) = self.client("cloudformation").describe_stacks(StackName=stack)["Stacks"]
-        return {one["OutputKey"]: one["OutputValue"] for one in found.get("Outputs", ())}
+        """Return the outputs of a stack."""
+        (description,) = self.client("cloudformation").describe_stacks(StackName=stack)["Stacks"]
+        return {
+            output["OutputKey"]: output["OutputValue"] for output in description.get("Outputs", ())
+        }
 
     def close(self) -> None:
         """End the emulator, and the functions it runs."""
@@ -182,20 +184,20 @@ class Account:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def run_live(states: Any, alias: str, given: str = "{}") -> dict[str, Any]:
-    """Execute the version that has most of an alias's traffic; what the service describes.
+def run_live(states: Any, alias: str, input_json: str = "{}") -> dict[str, Any]:
+    """Execute the version with most of an alias's traffic; return the service's description.
 
     The emulator itself executes the machine's newest definition, whichever version is asked.
     """
     routes = states.describe_state_machine_alias(stateMachineAliasArn=alias)["routingConfiguration"]
     version = max(routes, key=lambda route: route["weight"])["stateMachineVersionArn"]
-    found = states.describe_state_machine(stateMachineArn=version)
+    machine = states.describe_state_machine(stateMachineArn=version)
     copy = states.create_state_machine(
         name=f"version-{time.monotonic_ns()}",
-        **{name: found[name] for name in ("definition", "roleArn", "type")},
+        **{name: machine[name] for name in ("definition", "roleArn", "type")},
     )["stateMachineArn"]
     try:
-        return dict(states.start_sync_execution(stateMachineArn=copy, input=given))
+        return dict(states.start_sync_execution(stateMachineArn=copy, input=input_json))
     finally:
         states.delete_state_machine(stateMachineArn=copy)
 

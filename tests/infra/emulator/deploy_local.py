@@ -32,7 +32,7 @@ from infra.package import BUILD, unbuilt
 from infra.rollout import rollout
 from infra.settings import Environment, Index, environment
 from infra.specs import STAGES
-from tests.builders import written
+from tests.builders import answer_request
 from tests.envelopes import event as event_of
 from tests.infra.cloud import AGENT_PORT
 from tests.infra.emulator.account import ACCOUNT, REGION, Account, run_live
@@ -63,7 +63,7 @@ class Stores:
 
 def corpus(count: int = 50) -> dict[str, tuple[str, str, str]]:
     """Documents by name: the text, a question only it answers, and a word of the answer."""
-    found = {}
+    documents = {}
     for number in range(count):
         first, second = SYLLABLES
         name = first[number % 7] + second[number // 7 % 5] + ("" if number < 35 else "bury")
@@ -72,18 +72,18 @@ def corpus(count: int = 50) -> dict[str, tuple[str, str, str]]:
             f"# {name} weir\n\nThe {name} weir was rebuilt in {year} after the spring flood. "
             f"Its first keeper was {keeper}. Boats of {name} pay {number + 2} pence at the lock.\n"
         )
-        found[f"{name.lower()}.md"] = (text, f"When was the {name} weir rebuilt?", str(year))
-    assert len(found) == count
-    return found
+        documents[f"{name.lower()}.md"] = (text, f"When was the {name} weir rebuilt?", str(year))
+    assert len(documents) == count
+    return documents
 
 
 def question_of(text: str, timeout_s: float = 25) -> dict[str, Any]:
     """The body of a question that is answered without a language model."""
-    return written(text, budget={"max_tokens_gen": 256, "timeout_s": timeout_s})
+    return answer_request(text, budget={"max_tokens_gen": 256, "timeout_s": timeout_s})
 
 
 class Run:
-    """One run: the account, what was deployed, and what is told in the end."""
+    """One run: the account, the deployed stacks, and the rows of the report."""
 
     def __init__(self, account: Account, stores: Stores | None, folder: Path) -> None:
         self.account, self.stores, self.folder = account, stores, folder
@@ -92,14 +92,14 @@ class Run:
 
     @contextmanager
     def step(self, name: str) -> Iterator[list[str]]:
-        """Time a step; what is put into the list is told of it."""
-        told: list[str] = []
+        """Time a step; yield the list of its notes."""
+        notes: list[str] = []
         begun = time.monotonic()
         sys.stderr.write(f"{name} ...\n")
-        yield told
+        yield notes
         seconds = time.monotonic() - begun
-        self.rows.append((name, seconds, "; ".join(told)))
-        sys.stderr.write(f"{name}: {seconds:.1f} s; {'; '.join(told)}\n")
+        self.rows.append((name, seconds, "; ".join(notes)))
+        sys.stderr.write(f"{name}: {seconds:.1f} s; {'; '.join(notes)}\n")
 
     def target(self) -> Environment:
         """The environment dev in this account, with the servers of this machine where there are."""
@@ -117,7 +117,7 @@ class Run:
     def synthesise(
         self, name: str, target: Environment, bundles: Path, *, compared: bool = False
     ) -> tuple[Path, str]:
-        """Write an assembly that the emulator takes; where, and what was changed for it.
+        """Write an assembly for the emulator; return its folder and the changes.
 
         `compared`: with what is deployed, as the CDK command line does.
         """
@@ -126,18 +126,18 @@ class Run:
         if compared:
             refuse_removals(app, target, boto3.session.Session(region_name=target.region))
         app.synth()
-        told = []
+        changes = []
         for path in sorted(out.glob("docstokg-*.template.json")):
             fitted = fit(json.loads(path.read_text("utf-8")), self._variables())
             path.write_text(json.dumps(fitted.body), encoding="utf-8")
-            removed = ", ".join(sorted(one.split("::", 1)[1] for one in fitted.removed))
-            told.append(f"{path.name.split('.')[0]}: {len(fitted.body['Resources'])} resources")
+            removed = ", ".join(sorted(kind.split("::", 1)[1] for kind in fitted.removed))
+            changes.append(f"{path.name.split('.')[0]}: {len(fitted.body['Resources'])} resources")
             if removed:
-                told.append(f"without {removed}; {fitted.plain_alarms} alarms made plain")
-        return out, "; ".join(told)
+                changes.append(f"without {removed}; {fitted.plain_alarms} alarms made plain")
+        return out, "; ".join(changes)
 
     def _variables(self) -> dict[str, str]:
-        """What the sandboxes of AWS have and the emulator's have not."""
+        """Return the variables of AWS sandboxes that the emulator lacks."""
         return {"PYTHONPATH": str(BUILD / "host" / "runtime"), "OMP_NUM_THREADS": "1"}
 
     def deploy(self, assembly: Path) -> str:
@@ -150,14 +150,14 @@ class Run:
 
     def whole(self, *stacks: str) -> str:
         """Fail unless every resource of both stacks is there; how many are."""
-        told = []
+        lines = []
         for stack in stacks or STACKS:
             counts = self.account.resources(stack)
             bad = {k: n for k, n in counts.items() if not k.endswith("_COMPLETE")}
             assert not bad, (stack, bad)
             total = sum(n for k, n in counts.items() if not k.startswith("DELETE"))
-            told.append(f"{stack} {total} of {total}")
-        return ", ".join(told)
+            lines.append(f"{stack} {total} of {total}")
+        return ", ".join(lines)
 
     def fill_in(self) -> None:
         """Put the graph's credential where the guide says."""
@@ -198,8 +198,8 @@ class Run:
             "run_id": run_id, "namespace": namespace, "bucket": bucket,
             "prefix": f"sources/{namespace}/", "sync": False, "max_removed": 0, "remove": [],
         }  # fmt: skip
-        ended = run_ingest(functions, S3Objects(bucket), run)
-        return f"{ended.status} {ended.error or ''} {ended.cause or ''}".strip()
+        execution = run_ingest(functions, S3Objects(bucket), run)
+        return f"{execution.status} {execution.error or ''} {execution.cause or ''}".strip()
 
     def invoke(self, function: str, event: dict[str, Any]) -> dict[str, Any]:
         """Call a deployed function at its alias; an error of its own is raised by its name."""
@@ -212,17 +212,20 @@ class Run:
             raise kind(body.get("errorMessage", body))
         return dict(body)
 
-    def ask(self, route: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    def post(self, route: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         """Status and body of one request, through the machine or the route's own function."""
         number = self.last = f"local-{time.monotonic_ns()}"
         event = event_of(body, route, CALLER, number)
         if route in ("answer", "search"):
-            ended = self.account.client("stepfunctions").start_sync_execution(
+            execution = self.account.client("stepfunctions").start_sync_execution(
                 stateMachineArn=f"arn:aws:states:{REGION}:{ACCOUNT}:stateMachine:docstokg-dev",
                 input=json.dumps(event),
             )
-            assert ended["status"] == "SUCCEEDED", (ended.get("error"), ended.get("cause"))
-            reply = json.loads(ended["output"])
+            assert execution["status"] == "SUCCEEDED", (
+                execution.get("error"),
+                execution.get("cause"),
+            )
+            reply = json.loads(execution["output"])
         else:
             reply = self.invoke(f"docstokg-dev-{route}", event)
         return reply["statusCode"], json.loads(reply["body"])
@@ -233,7 +236,7 @@ class Run:
         seconds = []
         for name, (_, question, word) in documents[:: len(documents) // count][:count]:
             begun = time.monotonic()
-            status, answer = self.ask("answer", question_of(question))
+            status, answer = self.post("answer", question_of(question))
             seconds.append(time.monotonic() - begun)
             assert status == 200, answer
             cited = {citation["doc_id"] for citation in answer["citations"]}
@@ -248,7 +251,7 @@ class Run:
         """
         _, question, _ = next(iter(corpus().values()))
         for number in range(1, 11):
-            status, answer = self.ask("answer", question_of(question, timeout_s=60))
+            status, answer = self.post("answer", question_of(question, timeout_s=60))
             reasons = answer["diagnostics"]["degraded_reasons"] if status == 200 else [status]
             if not reasons:
                 return f"whole at question {number}"
@@ -259,10 +262,10 @@ class Run:
 
     def code_of(self, function: str) -> str:
         """What Lambda says of the code that its alias runs."""
-        found = self.account.client("lambda").get_function(
+        response = self.account.client("lambda").get_function(
             FunctionName=f"docstokg-dev-{function}", Qualifier="live"
         )
-        return str(found["Configuration"]["CodeSha256"])
+        return str(response["Configuration"]["CodeSha256"])
 
 
 def agent(run: Run) -> closing[Loopback]:
@@ -276,10 +279,10 @@ def agent(run: Run) -> closing[Loopback]:
             EnvironmentIdentifier=space,
             ConfigurationProfileIdentifier=profile,
         )
-        found = data.get_latest_configuration(
+        configuration = data.get_latest_configuration(
             ConfigurationToken=session["InitialConfigurationToken"]
         )
-        return 200, found["Configuration"].read()
+        return 200, configuration["Configuration"].read()
 
     return closing(Loopback(latest, AGENT_PORT))
 
@@ -296,26 +299,26 @@ def stores(folder: Path) -> Iterator[Stores | None]:
     begun = []
     try:
         folder.chmod(0o755)  # as root, OpenSearch runs as nobody
-        found = {}
+        endpoints = {}
         for which in Engine:
             home = folder / which
-            found[which] = servers.start(which, home, cache=cache, port=servers.free_port())
+            endpoints[which] = servers.start(which, home, cache=cache, port=servers.free_port())
             begun.append((which, home))
-            servers.warm_up(which, found[which], lambda line: None)
-        yield Stores(found[Engine.OPENSEARCH], found[Engine.NEO4J])
+            servers.warm_up(which, endpoints[which], lambda line: None)
+        yield Stores(endpoints[Engine.OPENSEARCH], endpoints[Engine.NEO4J])
     finally:
         for which, home in begun:
             servers.stop(which, home)
 
 
 def emitted(run: Run) -> dict[str, set[tuple[str, ...]]]:
-    """Names of the metrics in what the functions printed, each with its sets of dimensions."""
+    """Return the metrics in the functions' output by name, each with its sets of dimensions."""
     logs = run.account.client("logs")
-    found: dict[str, set[tuple[str, ...]]] = {}
+    dimension_sets: dict[str, set[tuple[str, ...]]] = {}
     for group in logs.get_paginator("describe_log_groups").paginate():
-        for one in group["logGroups"]:
+        for log_group in group["logGroups"]:
             pages = logs.get_paginator("filter_log_events").paginate(
-                logGroupName=one["logGroupName"]
+                logGroupName=log_group["logGroupName"]
             )
             for page in pages:
                 for event in page["events"]:
@@ -325,51 +328,55 @@ def emitted(run: Run) -> dict[str, set[tuple[str, ...]]]:
                     for directive in line["_aws"]["CloudWatchMetrics"]:
                         for names in directive["Dimensions"]:
                             for metric in directive["Metrics"]:
-                                found.setdefault(metric["Name"], set()).add(tuple(sorted(names)))
-    return found
+                                dimension_sets.setdefault(metric["Name"], set()).add(
+                                    tuple(sorted(names))
+                                )
+    return dimension_sets
 
 
 def wanted(assembly: Path) -> dict[str, set[tuple[str, ...]]]:
     """Names of our metrics in alarms and on the dashboard, each with its sets of dimensions."""
     body = json.loads((assembly / f"{STACKS[1]}.template.json").read_text("utf-8"))
-    found: dict[str, set[tuple[str, ...]]] = {}
+    dimension_sets: dict[str, set[tuple[str, ...]]] = {}
     for resource in body["Resources"].values():
-        given = resource.get("Properties", {})
-        if resource["Type"] == "AWS::CloudWatch::Alarm" and given["Namespace"] == "DocsToKG":
-            names = tuple(sorted(one["Name"] for one in given.get("Dimensions", ())))
-            found.setdefault(given["MetricName"], set()).add(names)
+        properties = resource.get("Properties", {})
+        if resource["Type"] == "AWS::CloudWatch::Alarm" and properties["Namespace"] == "DocsToKG":
+            names = tuple(
+                sorted(dimension["Name"] for dimension in properties.get("Dimensions", ()))
+            )
+            dimension_sets.setdefault(properties["MetricName"], set()).add(names)
         if resource["Type"] == "AWS::CloudWatch::Dashboard":
-            text = given["DashboardBody"]
+            text = properties["DashboardBody"]
             parts = text["Fn::Join"][1] if isinstance(text, dict) else [text]
             whole = "".join(part if isinstance(part, str) else "x" for part in parts)
             for widget in json.loads(whole)["widgets"]:
                 for row in widget["properties"].get("metrics", ()):
                     if row and row[0] == "DocsToKG":
-                        plain = [one for one in row[2:] if isinstance(one, str)]
-                        found.setdefault(row[1], set()).add(tuple(sorted(plain[::2])))
-    return found
+                        plain = [name for name in row[2:] if isinstance(name, str)]
+                        dimension_sets.setdefault(row[1], set()).add(tuple(sorted(plain[::2])))
+    return dimension_sets
 
 
 def routes(run: Run) -> str:
     """The routes beside the machine."""
     for _ in range(6):  # its function starts cold, and what it says is kept for ten seconds
-        status, body = run.ask("health", {})
+        status, body = run.post("health", {})
         if (status, body["status"]) == (200, "ok"):
             break
         time.sleep(10)
     assert (status, body["status"]) == (200, "ok"), body
     claim = {"text": "The Marrow weir was rebuilt in 1800."}
-    status, body = run.ask("check", claim)
+    status, body = run.post("check", claim)
     assert status == 200, body
     verdict = body["grounding"]["sentences"][0]["verdict"]
     walk = {"seed_ids": [f"doc:{next(iter(corpus()))}"], "namespace": "default"}
-    status, body = run.ask("traverse", walk)
+    status, body = run.post("traverse", walk)
     assert status == 200, body
-    status, body = run.ask("answer", {"query": ""})
+    status, body = run.post("answer", {"query": ""})
     assert (status, body["code"]) == (400, "invalid_request"), body
-    kept = question_of("Who kept Marrow weir and Tallow weir?") | {"cache_key": "twice"}
-    hits = [run.ask("answer", kept)[1]["diagnostics"]["cache_hit"] for _ in range(2)]
-    status, body = run.ask("documents", {"namespace": "default"})
+    question = question_of("Who kept Marrow weir and Tallow weir?") | {"cache_key": "twice"}
+    hits = [run.post("answer", question)[1]["diagnostics"]["cache_hit"] for _ in range(2)]
+    status, body = run.post("documents", {"namespace": "default"})
     assert status == 200 and body["documents"], body
     return (
         f"health ok; check {verdict}; traverse 200; documents listed; a bad request 400; from the "
@@ -383,50 +390,50 @@ def operate(run: Run, assembly: Path) -> None:
     run.forget_secret("SecretAnthropic")
     sources = S3Objects(run.account.outputs(STACKS[0])["DocumentBucket"])
     with agent(run):
-        with run.step("50 documents, killed once; again with five of another namespace") as told:
+        with run.step("50 documents, killed once; again with five of another namespace") as notes:
             for number, (name, (text, _, _)) in enumerate(corpus().items()):
                 for namespace in ("default", "beside") if number < FEW else ("default",):
                     sources.put(f"sources/{namespace}/{name}", text.encode())
             try:
                 run.ingest("first", killed_after=3)
             except KeyboardInterrupt:
-                told.append("killed after three tasks")
+                notes.append("killed after three tasks")
             with ThreadPoolExecutor() as pool:
                 beside = pool.submit(run.ingest, "beside", namespace="beside")
                 assert (run.ingest("first"), beside.result()) == ("SUCCEEDED", "SUCCEEDED")
             for run_id, count in (("first", len(corpus())), ("beside", FEW)):
                 report = json.loads(sources.get(f"runs/{run_id}/report.json"))
                 assert report["loaded"] == count, report
-            told.append(f"{len(corpus())} and {FEW} loaded")
-        with run.step("the first questions, functions cold, a provider's secret removed") as told:
-            told.append(run.warm())
-        with run.step("10 questions through the deployed machine") as told:
-            told.append(run.questions(10))
-        with run.step("one request, traced") as told:
-            told.append(traced(run))
-        with run.step("the other routes") as told:
-            told.append(routes(run))
-        with run.step("metrics as written, against alarms and dashboard") as told:
-            told.append(metrics(run, assembly))
-        with run.step("deploy again, unchanged") as told:
+            notes.append(f"{len(corpus())} and {FEW} loaded")
+        with run.step("the first questions, functions cold, a provider's secret removed") as notes:
+            notes.append(run.warm())
+        with run.step("10 questions through the deployed machine") as notes:
+            notes.append(run.questions(10))
+        with run.step("one request, traced") as notes:
+            notes.append(traced(run))
+        with run.step("the other routes") as notes:
+            notes.append(routes(run))
+        with run.step("metrics as written, against alarms and dashboard") as notes:
+            notes.append(metrics(run, assembly))
+        with run.step("deploy again, unchanged") as notes:
             text = run.deploy(assembly)
             assert text.count("(no changes)") == len(STACKS), text[-2000:]
-            told.append("no changes")
-        with run.step("deploy a changed function") as told:
+            notes.append("no changes")
+        with run.step("deploy a changed function") as notes:
             before = run.code_of(CHANGED)
             newer, _ = run.synthesise("newer", run.target(), _changed(run.folder))
             run.deploy(newer)
             after = run.code_of(CHANGED)
             assert after != before
-            told.append(f"{CHANGED}: {before[:8]} to {after[:8]}; {run.questions(1)}")
-        with run.step("roll back: the former assembly") as told:
+            notes.append(f"{CHANGED}: {before[:8]} to {after[:8]}; {run.questions(1)}")
+        with run.step("roll back: the former assembly") as notes:
             run.deploy(assembly)
             assert run.code_of(CHANGED) == before
-            told.append(f"{CHANGED}: {before[:8]}; {run.questions(1)}")
-        with run.step("roll back: a failing smoke test") as told:
-            told.append(taken_back(run))
-        with run.step("a removed model and its secret: refused, then in two deploys") as told:
-            told.append(without_a_vendor(run))
+            notes.append(f"{CHANGED}: {before[:8]}; {run.questions(1)}")
+        with run.step("roll back: a failing smoke test") as notes:
+            notes.append(taken_back(run))
+        with run.step("a removed model and its secret: refused, then in two deploys") as notes:
+            notes.append(without_a_vendor(run))
 
 
 FAILING = """
@@ -461,8 +468,8 @@ def taken_back(run: Run) -> str:
     )
     try:
         rollout("dev", *steps, states, run.account.client("cloudformation"))
-    except SystemExit as ended:
-        said = str(ended)
+    except SystemExit as failure:
+        message = str(failure)
     else:
         raise AssertionError("the smoke test passed")
     reply = json.loads(run_live(states, f"{machine}:live", event)["output"])
@@ -470,7 +477,7 @@ def taken_back(run: Run) -> str:
     definition = states.describe_state_machine(stateMachineArn=good)["definition"]
     states.update_state_machine(stateMachineArn=machine, definition=definition)
     states.delete_state_machine_alias(stateMachineAliasArn=f"{machine}:live")
-    return said
+    return message
 
 
 def without_a_vendor(run: Run) -> str:
@@ -478,15 +485,15 @@ def without_a_vendor(run: Run) -> str:
     models = tuple(model for model in run.target().models if not model.startswith("claude"))
     fewer = replace(run.target(), models=models)
     assembly, _ = run.synthesise("refused", fewer, BUILD / "host", compared=True)
-    given = "--app", str(assembly), "--require-approval", "never"
-    refused = run.account.cdk("deploy", "--all", *given, fails=True)
+    options = "--app", str(assembly), "--require-approval", "never"
+    refused = run.account.cdk("deploy", "--all", *options, fails=True)
     assert "still reads" in refused and "SecretsAnthropic" in refused, refused
-    run.account.cdk("deploy", STACKS[1], "--exclusively", *given)
+    run.account.cdk("deploy", STACKS[1], "--exclusively", *options)
     assembly, _ = run.synthesise("fewer", fewer, BUILD / "host", compared=True)
     run.deploy(assembly)
     assert "SecretAnthropic" not in run.account.outputs(STACKS[0])
     named = question_of("Who?") | {"synthesis": {"enabled": True, "model": "claude-3-haiku"}}
-    status, body = run.ask("answer", named)
+    status, body = run.post("answer", named)
     assert (status, body["code"]) == (400, "invalid_request"), body
     return f"{run.whole()}; {run.questions(1)}"
 
@@ -494,7 +501,7 @@ def without_a_vendor(run: Run) -> str:
 def traced(run: Run) -> str:
     """Return the last line of `docstokg trace` for a search."""
     _, question, _ = next(iter(corpus().values()))
-    status, _ = run.ask("search", {"query": question, "top_k": 3})
+    status, _ = run.post("search", {"query": question, "top_k": 3})
     assert status == 200
     lines = lines_of(aws_log_lines(run.account.client, "dev", run.last), run.last)
     assert lines and lines[-1]["event"] == "request", lines
@@ -503,12 +510,12 @@ def traced(run: Run) -> str:
 
 def metrics(run: Run, assembly: Path) -> str:
     """Fail when a metric is written with other dimensions than an alarm or a graph reads."""
-    there, asked_for = emitted(run), wanted(assembly)
-    assert there, "no function printed a metric"
-    seen = there.keys() & asked_for.keys()
-    wrong = {name for name in seen if not there[name] & asked_for[name]}
-    assert not wrong, {name: (there[name], asked_for[name]) for name in wrong}
-    silent = sorted(asked_for.keys() - there.keys())
+    printed, asked_for = emitted(run), wanted(assembly)
+    assert printed, "no function printed a metric"
+    seen = printed.keys() & asked_for.keys()
+    wrong = {name for name in seen if not printed[name] & asked_for[name]}
+    assert not wrong, {name: (printed[name], asked_for[name]) for name in wrong}
+    silent = sorted(asked_for.keys() - printed.keys())
     return f"{len(seen)} of {len(asked_for)} seen; not in this run: {', '.join(silent)}"
 
 
@@ -516,9 +523,9 @@ def _changed(folder: Path) -> Path:
     """The bundles once more, one function with another byte in it; the rest is linked."""
     newer = folder / "bundles"
     newer.mkdir()
-    for one in (BUILD / "host").iterdir():
-        if one.is_dir() and one.name != CHANGED:
-            (newer / one.name).symlink_to(one)
+    for bundle in (BUILD / "host").iterdir():
+        if bundle.is_dir() and bundle.name != CHANGED:
+            (newer / bundle.name).symlink_to(bundle)
     shutil.copytree(BUILD / "host" / CHANGED, newer / CHANGED)
     (newer / CHANGED / "changed.txt").write_text("another byte\n", encoding="utf-8")
     return newer
@@ -526,57 +533,57 @@ def _changed(folder: Path) -> Path:
 
 def go(run: Run) -> None:
     """The guide's commands, in its order."""
-    with run.step("bootstrap") as told:
+    with run.step("bootstrap") as notes:
         run.account.cdk("bootstrap", f"aws://{ACCOUNT}/{REGION}")
-        told.append("cdk bootstrap, no environment named")
+        notes.append("cdk bootstrap, no environment named")
         refused = run.account.cdk("deploy", "--all", "--require-approval", "never", fails=True)
         assert "say which environment" in refused, refused
-    with run.step("synthesise dev") as told:
+    with run.step("synthesise dev") as notes:
         assembly, changed = run.synthesise("first", run.target(), BUILD / "host")
-        told.append(changed)
-    with run.step("deploy both stacks") as told:
+        notes.append(changed)
+    with run.step("deploy both stacks") as notes:
         run.deploy(assembly)
-        told.append(run.whole())
+        notes.append(run.whole())
     if run.stores is not None:
         operate(run, assembly)
     for name in ("destroy", "deploy again", "destroy again"):
-        with run.step(name) as told:
+        with run.step(name) as notes:
             if name == "deploy again":
                 run.deploy(assembly)
-                told.append(run.whole())
+                notes.append(run.whole())
             else:
-                destroy(run.target(), run.account, told.append)
+                destroy(run.target(), run.account, notes.append)
     for name in CREATED:
-        with run.step(f"{name}, up to creation") as told:
-            there = replace(environment(name), account=ACCOUNT)
-            assembly, changed = run.synthesise(name, there, BUILD / "host")
+        with run.step(f"{name}, up to creation") as notes:
+            target = replace(environment(name), account=ACCOUNT)
+            assembly, changed = run.synthesise(name, target, BUILD / "host")
             run.deploy(assembly)
-            told.append(run.whole(f"docstokg-{name}-data", f"docstokg-{name}"))
-            told.append(changed)
+            notes.append(run.whole(f"docstokg-{name}-data", f"docstokg-{name}"))
+            notes.append(changed)
 
 
 def complaints(run: Run) -> str:
     """The last errors that functions logged, for a run that failed."""
     logs = run.account.client("logs")
-    found = []
+    lines = []
     for page in logs.get_paginator("describe_log_groups").paginate():
         for group in page["logGroups"]:
             name = group["logGroupName"]
             events = logs.filter_log_events(logGroupName=name)["events"]
             texts = [event["message"].rstrip() for event in events][-12:]
             if any(word in text for text in texts for word in ("ERROR", "WARNING", "Error")):
-                found += [name, *(f"  {text[:300]}" for text in texts)]
-    return "\n".join(found)
+                lines += [name, *(f"  {text[:300]}" for text in texts)]
+    return "\n".join(lines)
 
 
 def report(run: Run) -> str:
     """The run and the emulator's limits, as Markdown."""
     lines = ["| step | s | |", "|---|---|---|"]
-    lines += [f"| {name} | {seconds:.1f} | {told} |" for name, seconds, told in run.rows]
+    lines += [f"| {name} | {seconds:.1f} | {note} |" for name, seconds, note in run.rows]
     total = sum(seconds for _, seconds, _ in run.rows)
     lines += [f"| **all** | {total:.1f} | |", ""]
     lines += ["| the emulator cannot | here | covered by |", "|---|---|---|"]
-    lines += [f"| {what} | {instead} | `{tests}` |" for what, instead, tests in COVERED]
+    lines += [f"| {subject} | {instead} | `{tests}` |" for subject, instead, tests in COVERED]
     return "\n".join(lines) + "\n"
 
 
@@ -587,10 +594,13 @@ def main() -> None:
     options = parser.parse_args()
     if late := unbuilt("host"):
         raise SystemExit(f"not built, or older than the sources: {', '.join(late)}; make package")
-    with tempfile.TemporaryDirectory(prefix="deploy-local-") as named, stores(Path(named)) as found:
+    with (
+        tempfile.TemporaryDirectory(prefix="deploy-local-") as named,
+        stores(Path(named)) as endpoints,
+    ):
         account = Account(Path(named) / "account")
         os.environ.update(account.variables)
-        run = Run(account, found, Path(named))
+        run = Run(account, endpoints, Path(named))
         try:
             go(run)
         except BaseException:

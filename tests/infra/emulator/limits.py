@@ -1,4 +1,4 @@
-"""What the emulator cannot do, what is changed for it, and which test covers that otherwise."""
+"""Limits of the emulator, the changes for them, and the tests that cover them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ COVERED = (
 
 @dataclass
 class Fitted:
-    """A template that the emulator takes, and what was changed in it."""
+    """A template for the emulator, and its changes."""
 
     body: dict[str, Any]
     removed: list[str] = field(default_factory=list)
@@ -50,32 +50,34 @@ class Fitted:
 
 
 def fit(template: dict[str, Any], variables: dict[str, str]) -> Fitted:
-    """Leave out what the emulator does not know; give every function `variables` too."""
+    """Remove the types that the emulator lacks; add `variables` to every function."""
     body = json.loads(json.dumps(template))
     fitted = Fitted(body)
     resources = body["Resources"]
-    for name in [name for name, found in resources.items() if found["Type"] in UNKNOWN]:
+    for name in [name for name, resource in resources.items() if resource["Type"] in UNKNOWN]:
         fitted.removed.append(resources.pop(name)["Type"])
         for other in resources.values():
             needed = other.get("DependsOn", [])
             needed = [needed] if isinstance(needed, str) else needed
             if name in needed:
-                other["DependsOn"] = [one for one in needed if one != name]
+                other["DependsOn"] = [dependency for dependency in needed if dependency != name]
         assert json.dumps({"Ref": name}) not in json.dumps(body), name
     for resource in resources.values():
-        given = resource.get("Properties", {})
+        properties = resource.get("Properties", {})
         match resource["Type"]:
-            case "AWS::CloudWatch::Alarm" if "Metrics" in given:
+            case "AWS::CloudWatch::Alarm" if "Metrics" in properties:
                 fitted.plain_alarms += 1
-                _make_plain(given)
+                _make_plain(properties)
             case "AWS::Lambda::Function":
-                given["Architectures"] = ["x86_64"]
-                given.setdefault("Environment", {}).setdefault("Variables", {}).update(variables)
+                properties["Architectures"] = ["x86_64"]
+                properties.setdefault("Environment", {}).setdefault("Variables", {}).update(
+                    variables
+                )
             case "AWS::Lambda::LayerVersion":
-                given["CompatibleArchitectures"] = ["x86_64"]
+                properties["CompatibleArchitectures"] = ["x86_64"]
             case "AWS::StepFunctions::StateMachine":
-                text = given["DefinitionString"]
-                given["DefinitionString"] = re.sub(
+                text = properties["DefinitionString"]
+                properties["DefinitionString"] = re.sub(
                     r'"TimeoutSeconds":\s*"\{%.*?%\}"', f'"TimeoutSeconds":{LONGEST_S}', text
                 )
     return fitted
@@ -83,7 +85,7 @@ def fit(template: dict[str, Any], variables: dict[str, str]) -> Fitted:
 
 def _make_plain(alarm: dict[str, Any]) -> None:
     """Make an alarm of an expression one of the first metric it names."""
-    first = next(one["MetricStat"] for one in alarm.pop("Metrics") if "MetricStat" in one)
+    first = next(metric["MetricStat"] for metric in alarm.pop("Metrics") if "MetricStat" in metric)
     alarm |= {
         "MetricName": first["Metric"]["MetricName"],
         "Namespace": first["Metric"]["Namespace"],

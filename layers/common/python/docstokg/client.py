@@ -275,18 +275,18 @@ def anthropic_blocks(response: RAGResponse) -> list[dict[str, Any]]:
     the passage if its `offset_base` is `chunk`.
     """
     answer, report = response.answer, response.grounding
-    places = [(one.namespace, one.doc_id) for one in response.citations]
+    places = [(citation.namespace, citation.doc_id) for citation in response.citations]
     indexes = {place: n for n, place in enumerate(dict.fromkeys(places))}
     locations = {
-        one.rank: {
+        citation.rank: {
             "type": "char_location",
-            "cited_text": one.snippet,
+            "cited_text": citation.snippet,
             "document_index": indexes[place],
-            "document_title": one.document_name or one.doc_id,
-            "start_char_index": one.char_start,
-            "end_char_index": one.char_end,
+            "document_title": citation.document_name or citation.doc_id,
+            "start_char_index": citation.char_start,
+            "end_char_index": citation.char_end,
         }
-        for one, place in zip(response.citations, places, strict=True)
+        for citation, place in zip(response.citations, places, strict=True)
     }
     blocks: list[dict[str, Any]] = []
     at = 0
@@ -324,8 +324,8 @@ def _within_budget(body: dict[str, Any], left_s: float) -> dict[str, Any]:
     budget = body.get("budget", {})
     if "timeout_s" in budget:
         return body
-    least, most = _BUDGET_S
-    timeout_s = round(min(most, max(least, left_s - _MARGIN_S)), 3)
+    low, high = _BUDGET_S
+    timeout_s = round(min(high, max(low, left_s - _MARGIN_S)), 3)
     return {**body, "budget": {**budget, "timeout_s": timeout_s}}
 
 

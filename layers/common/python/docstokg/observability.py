@@ -97,11 +97,11 @@ Line = Mapping[str, Any]
 
 def text_of(line: Line, *, reveal: bool) -> str:
     """Return a log line as JSON; private fields are redacted unless `reveal` is set."""
-    shown = {
+    fields = {
         key: REDACTED if key in PRIVATE_FIELDS and not reveal else value
         for key, value in line.items()
     }
-    return json.dumps(shown, ensure_ascii=False, default=str)
+    return json.dumps(fields, ensure_ascii=False, default=str)
 
 
 class Telemetry:

@@ -55,10 +55,10 @@ class SearchIndex(Protocol):
         Chunks hidden by `scope`, and those without such vectors, are omitted.
         """
 
-    def info(self, deadline: Deadline, anew: bool = False) -> IndexInfo:
+    def info(self, deadline: Deadline, refresh: bool = False) -> IndexInfo:
         """Return contents and embedding models of the index; raise `NotLoaded` if there is none.
 
-        `anew`: skip the cache, whose entry may precede another load.
+        `refresh`: skip the cache, whose entry may precede another load.
         """
 
     def generation(self, namespaces: Sequence[str], deadline: Deadline) -> str | None:
@@ -77,14 +77,14 @@ class IndexWriter(Protocol):
         wait_s: float,
         waiting: Callable[[int], None] | None = None,
         run: str = "",
-        more: bool = False,
+        keeps_lease: bool = False,
         namespace: str = "",
     ) -> AbstractContextManager[None]:
         """Hold a namespace's lease against other loads and removals, also on other machines.
 
         Waits for the current holder, calling `waiting` with the seconds since its last call; raises
         `Timeout` after `wait_s`. A killed holder's lease expires within 30 s. `run`: its tasks
-        share the lease, if supported. `more`: do not release the lease.
+        share the lease, if supported. `keeps_lease`: do not release the lease.
         """
 
     def open_load(
@@ -222,7 +222,7 @@ class LoadRun(NamedTuple):
     """An execution of the load state machine. `arguments`: its input; `failed`: no report."""
 
     arguments: Mapping[str, Any]
-    ended: bool
+    finished: bool
     failed: bool
 
 
@@ -314,7 +314,7 @@ class GraphWriter(Protocol):
         `put_names` may be called during the iteration.
         """
 
-    def stated(self, namespace: str, uuids: Sequence[str]) -> dict[str, set[str]]:
+    def relation_ends(self, namespace: str, uuids: Sequence[str]) -> dict[str, set[str]]:
         """Map uuids of chunks that are evidence for relations to the entity ids at their ends."""
 
     def most_mentioned(self, namespace: str, limit: int) -> tuple[SliceEntity, ...]:
@@ -499,8 +499,10 @@ class Verifier(Protocol):
 
 def strongest(opinions: Sequence[Opinion]) -> Opinion:
     """Return the maxima over the opinions on one pair, without a quote; ValueError for none."""
-    contradicted = [one.contradicted for one in opinions if one.contradicted is not None]
-    return Opinion(max(one.supported for one in opinions), max(contradicted, default=None))
+    contradicted = [
+        opinion.contradicted for opinion in opinions if opinion.contradicted is not None
+    ]
+    return Opinion(max(opinion.supported for opinion in opinions), max(contradicted, default=None))
 
 
 class LanguageModel(Protocol):
@@ -518,12 +520,12 @@ class LanguageModel(Protocol):
         max_tokens: int,
         deadline: Deadline,
         schema: Mapping[str, Any] | None = None,
-        told: Callable[[str], bool] | None = None,
+        on_text: Callable[[str], bool] | None = None,
     ) -> Completion:
         """Return one completion; also raise `QuotaExceeded` and `Misconfigured`.
 
-        `schema`: JSON Schema of the text, if supported. `told`: called with the text so far; False
-        closes the call. `Timeout` only before any text; with `told`, later text is cut instead.
+        `schema`: JSON Schema of the text, if supported. `on_text`: called with the text so far;
+        False closes the call. `Timeout` only before any text; with `on_text`, later text is cut.
         """
 
     def price(self, model: str) -> tuple[float, float] | None:

@@ -222,7 +222,7 @@ class VerifierSettings(Contract):
 
     @field_validator("verifier")
     @classmethod
-    def _known(cls, verifier: str | None) -> str | None:
+    def _check_verifier(cls, verifier: str | None) -> str | None:
         if verifier and not re.match(_VERIFIER, verifier):
             raise ValueError(f"must be {VERIFIERS}")
         return verifier
@@ -391,8 +391,8 @@ class Settings(
         for field in NAMES:
             name = variable(field)
             if (text := environment.get(name, "")) != "":
-                many = isinstance(cls.model_fields[field].default, tuple)
-                values[field] = tuple(text.replace(",", " ").split()) if many else text
+                is_list = isinstance(cls.model_fields[field].default, tuple)
+                values[field] = tuple(text.replace(",", " ").split()) if is_list else text
         try:
             return cls.model_validate(values)
         except ValidationError as exc:
@@ -409,18 +409,18 @@ NAMES = tuple(field for part in PARTS for field in part.model_fields)
 
 def unknown_variables(environment: Mapping[str, str]) -> list[str]:
     """Return a sentence for each variable with the product's prefix that nothing reads."""
-    known = {*map(variable, NAMES), *OUTSIDE}
+    names = {*map(variable, NAMES), *OUTSIDE}
     return [
-        f"{name} {_advice(name, known)}"
-        for name in sorted(environment.keys() - known)
+        f"{name} {_advice(name, names)}"
+        for name in sorted(environment.keys() - names)
         if name.startswith(PREFIX) and not _SERVICE.search(name)
     ]
 
 
-def _advice(name: str, known: Iterable[str]) -> str:
+def _advice(name: str, names: Iterable[str]) -> str:
     if name in REPLACED:
         return f"was removed; set {REPLACED[name]}" if REPLACED[name] else "was removed; unset it"
-    by_suffix = {full.removeprefix(PREFIX): full for full in known}
+    by_suffix = {full.removeprefix(PREFIX): full for full in names}
     nearest = difflib.get_close_matches(name.removeprefix(PREFIX), by_suffix, 1)
     return (
         f"is unknown; did you mean {by_suffix[nearest[0]]}?" if nearest else "is unknown; unset it"

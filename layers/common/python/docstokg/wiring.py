@@ -50,12 +50,12 @@ class Wiring:
         self,
         settings: Settings,
         telemetry: Telemetry | None = None,
-        made: Mapping[str, object] | None = None,
+        ports: Mapping[str, object] | None = None,
     ) -> None:
-        """`made`: ports of a test or other caller, by factory name."""
+        """`ports`: ports of a test or other caller, by factory name."""
         self.settings = settings
         self.telemetry = telemetry or _telemetry(settings)
-        self._made: dict[str, object] = dict(made or {})
+        self._made: dict[str, object] = dict(ports or {})
         self._lock = threading.RLock()
         self._flags: Mapping[str, object] = {}
         self._flagged = settings
@@ -211,12 +211,12 @@ class Wiring:
         from docstokg.adapters.onnx import folder, minilm
 
         if name in (multilingual.NAME, multilingual.MODEL):
-            many = multilingual.MultilingualEncoder()
-            return many if many.installed() else None
+            encoder = multilingual.MultilingualEncoder()
+            return encoder if encoder.installed() else None
         if name in ("", minilm.MODEL):
             return minilm.OnnxMiniLm() if minilm.OnnxMiniLm.installed() else None
-        if (found := folder.folder_of(name)) is not None:
-            return folder.FolderEncoder(found)
+        if (folder_path := folder.folder_of(name)) is not None:
+            return folder.FolderEncoder(folder_path)
         raise Misconfigured(f"DOCSTOKG_EMBED_MODEL {name!r} is no local model. {folder.INSTALL}")
 
     def encoder(self, name: str) -> ports.Embedder | None:
@@ -229,8 +229,8 @@ class Wiring:
             inner = self._local_encoder(name)
             return None if inner is None else CachedEmbedder(inner, self.cache_folder())
 
-        known = (multilingual.NAME, multilingual.MODEL, minilm.MODEL)
-        if name not in known and folder.folder_of(name) is None:
+        names = (multilingual.NAME, multilingual.MODEL, minilm.MODEL)
+        if name not in names and folder.folder_of(name) is None:
             return None
         return self._once(OTHER_ENCODER + name, make)
 
@@ -361,23 +361,23 @@ class Wiring:
     def verifier(self) -> ports.Verifier | None:
         """Return the configured verifier; None if only rules give verdicts."""
         chosen = self.settings
-        kind, _, rest = (chosen.verifier or "").partition(":")
+        kind, _, target = (chosen.verifier or "").partition(":")
         threshold = chosen.verifier_threshold
         if kind == "onnx":
             from docstokg.adapters.onnx.verifier import OnnxVerifier
 
-            return OnnxVerifier(Path(rest).expanduser(), threshold)
+            return OnnxVerifier(Path(target).expanduser(), threshold)
         if kind in ("https", "http"):
             from docstokg.adapters.http.verifier import HttpVerifier
 
             key, label = chosen.verifier_api_key, chosen.verifier_label
-            return HttpVerifier(f"{kind}:{rest}", label, threshold, key)
+            return HttpVerifier(f"{kind}:{target}", label, threshold, key)
         if kind == "bedrock-guardrail":
             from docstokg.adapters.aws.guardrail import BedrockGuardrail
 
-            guardrail, _, version = rest.partition(":")
+            guardrail, _, version = target.partition(":")
             return BedrockGuardrail(guardrail, version, threshold)
-        return self._judge(rest) if kind == "llm" else None
+        return self._judge(target) if kind == "llm" else None
 
     def _judge(self, model: str) -> ports.Verifier:
         threshold = self.settings.verifier_threshold
@@ -398,7 +398,9 @@ class Wiring:
         from docstokg.adapters.litellm import LiteLlm
 
         access, others = self.model_access(), LiteLlm(RoleKeys())
-        return LanguageModels(access, HttpChat().ask, others.ask, others.warm, self.settings.models)
+        return LanguageModels(
+            access, HttpChat().generate, others.generate, others.warm, self.settings.models
+        )
 
     def model_access(self) -> ModelAccess:
         """Return access data of the configured language model providers."""
@@ -446,15 +448,15 @@ class Wiring:
     @once
     def receipt_keys(self) -> ports.ReceiptKeys | None:
         """Return the signing key of receipts and its predecessors; None without a setting."""
-        if not (where := self.settings.receipt_key):
+        if not (location := self.settings.receipt_key):
             return None
         from docstokg.adapters.receipt_keys import ReceiptKeys
 
-        if where.startswith("arn:"):
+        if location.startswith("arn:"):
             from docstokg.adapters.aws.secrets import text_at
         else:
             from docstokg.adapters.key_file import text_at
-        return ReceiptKeys.signing(text_at(where), where)
+        return ReceiptKeys.signing(text_at(location), location)
 
     @once
     def trace_sink(self) -> ports.TraceSink | None:
@@ -622,24 +624,24 @@ def _telemetry(settings: Settings) -> Telemetry:
 
 
 def with_secrets(
-    settings: Settings, known: dict[str, dict[str, str]], time_s: float | None = None
+    settings: Settings, cached: dict[str, dict[str, str]], time_s: float | None = None
 ) -> Settings:
     """Return settings with the credentials of `DOCSTOKG_SECRETS`; raise `Misconfigured` if invalid.
 
-    `known`: earlier values, kept for unreadable secrets, updated here. `time_s`: per secret.
+    `cached`: earlier values, kept for unreadable secrets, updated here. `time_s`: per secret.
     """
     if not settings.secrets:
         return settings
     from docstokg.adapters.aws.secrets import TIME_S, read_secrets
 
     ids = settings.secrets.replace(",", " ").split()
-    values = read_secrets(ids, CREDENTIALS, known, time_s=time_s or TIME_S)
+    values = read_secrets(ids, CREDENTIALS, cached, time_s=time_s or TIME_S)
     return Settings.model_validate(settings.model_dump() | values)
 
 
 def by_name(settings: Iterable[str]) -> dict[str, str]:
     """Parse values of the form NAME=VALUE; ignore others."""
-    return dict(one.split("=", 1) for one in settings if "=" in one)
+    return dict(setting.split("=", 1) for setting in settings if "=" in setting)
 
 
 def sqlite_path(url: str) -> Path | None:

@@ -64,17 +64,17 @@ class Breaker:
         self._closing = threading.Event()
 
     def call[Answer](
-        self, ask: Callable[[], Answer], deadline: Deadline, *, alone: bool = False
+        self, request: Callable[[], Answer], deadline: Deadline, *, alone: bool = False
     ) -> Answer:
-        """Return the result of `ask`, or raise `CircuitOpen`, without a call, while it is open.
+        """Return the result of `request`, or raise `CircuitOpen`, without a call, while it is open.
 
-        `deadline`: of `ask`; a `Timeout` in less than 0.25 s is not counted. `alone`: ignore other
-        processes.
+        `deadline`: of `request`; a `Timeout` in less than 0.25 s is not counted. `alone`: ignore
+        other processes.
         """
         self._begin(alone)
         granted_s = deadline.remaining()
         try:
-            answer = ask()
+            answer = request()
         except self._counts as exc:
             if not isinstance(exc, Timeout) or granted_s >= SHORTEST_S:
                 self.failed(exc)

@@ -83,45 +83,45 @@ def send(
     body: bytes | None = None,
 ) -> urllib3.BaseHTTPResponse:
     """Send a request, and return its unread response."""
-    more = {"timeout": max(LEAST_S, deadline.remaining()), **UNREAD}
-    return _connections().request(method, url, headers=headers, body=body, **more)
+    options = {"timeout": max(LEAST_S, deadline.remaining()), **UNREAD}
+    return _connections().request(method, url, headers=headers, body=body, **options)
 
 
 def exchanged(
-    ask: Callable[[], urllib3.BaseHTTPResponse], whom: str, deadline: Deadline, most: int
+    request: Callable[[], urllib3.BaseHTTPResponse], whom: str, deadline: Deadline, max_bytes: int
 ) -> tuple[int, Mapping[str, str], bytes]:
     """Return status, headers and body of a response; limits and errors as in `read_within`."""
     return read_within(
-        ask,
+        request,
         whom,
         deadline,
-        most,
+        max_bytes,
         lambda response, parts: (response.status, response.headers, b"".join(parts)),
     )
 
 
 def read_within[Answer](
-    ask: Callable[[], urllib3.BaseHTTPResponse],
+    request: Callable[[], urllib3.BaseHTTPResponse],
     whom: str,
     deadline: Deadline,
-    most: int,
-    read: Callable[[urllib3.BaseHTTPResponse, Iterator[bytes]], Answer],
+    max_bytes: int,
+    parse: Callable[[urllib3.BaseHTTPResponse, Iterator[bytes]], Answer],
 ) -> Answer:
-    """Return the result of `read` on a response and the blocks of its body, within `deadline`.
+    """Return the result of `parse` on a response and the blocks of its body, within `deadline`.
 
-    `ask`: sends a request with the options `UNREAD`. Raises `NeverSent`, `Timeout`, `Unavailable`
-    (broken off) or `WrongAnswer` (more than `most` bytes, after decompression).
+    `request`: sends a request with the options `UNREAD`. Raises `NeverSent`, `Timeout`,
+    `Unavailable` (broken off) or `WrongAnswer` (more than `max_bytes`, after decompression).
     """
     seconds = deadline.remaining()
     opened: list[urllib3.BaseHTTPResponse] = []
 
     def ask_and_read() -> Answer:
         with translated(whom, seconds):
-            response = ask()
+            response = request()
             opened.append(response)
             note(status=response.status)
             try:
-                return read(response, blocks(response, whom, most, deadline))
+                return parse(response, blocks(response, whom, max_bytes, deadline))
             finally:
                 response.release_conn() if response.closed else response.close()
 
@@ -148,17 +148,17 @@ def translated(whom: str, seconds: float) -> Iterator[None]:
 
 
 def blocks(
-    response: urllib3.BaseHTTPResponse, whom: str, most: int, deadline: Deadline
+    response: urllib3.BaseHTTPResponse, whom: str, max_bytes: int, deadline: Deadline
 ) -> Iterator[bytes]:
     """Yield the blocks of a body.
 
-    Raise `WrongAnswer` above `most` bytes, TimeoutError after `deadline`.
+    Raise `WrongAnswer` above `max_bytes`, TimeoutError after `deadline`.
     """
-    left = most
-    while block := response.read1(min(_BLOCK, left + 1)):
-        left -= len(block)
-        if left < 0:
-            raise WrongAnswer(f"{whom} sent more than {most} bytes")
+    remaining = max_bytes
+    while block := response.read1(min(_BLOCK, remaining + 1)):
+        remaining -= len(block)
+        if remaining < 0:
+            raise WrongAnswer(f"{whom} sent more than {max_bytes} bytes")
         if deadline.is_over():
             raise TimeoutError
         yield block

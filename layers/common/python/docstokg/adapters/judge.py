@@ -39,7 +39,11 @@ class Judge:
 
 
 def _whole(sources: Sequence[str]) -> list[str]:
-    return [one for one in sources if not any(one != other and one in other for other in sources)]
+    return [
+        source
+        for source in sources
+        if not any(source != other and source in other for other in sources)
+    ]
 
 
 def _opinion(row: Judgement | None) -> Opinion | None:

@@ -46,7 +46,7 @@ class LanguageModels:
         self._load, self._models, self._plain = load, models, set[str]()
         # Models that ended a thought which they had not begun.
         self._thinking = set[str]()
-        self._facts = cache(self._found)
+        self._facts = cache(self._model_facts)
 
     def warm(self) -> None:
         """Load the client if configured models need it."""
@@ -76,12 +76,12 @@ class LanguageModels:
         max_tokens: int,
         deadline: Deadline,
         schema: Mapping[str, Any] | None = None,
-        told: Callable[[str], bool] | None = None,
+        on_text: Callable[[str], bool] | None = None,
     ) -> Completion:
         """Return one completion within `deadline`, including streaming.
 
         A call that a provider does not accept is repeated without `schema` and `temperature`, and
-        later calls omit them. `told`: called with the text so far; False ends the call; the texts
+        later calls omit them. `on_text`: called with the text so far; False ends the call; texts
         of a model that once ended a thought without beginning it are "" until it ends the thought.
         A timeout or a broken connection after some streamed text cuts the text. Raise `Timeout`,
         `QuotaExceeded` (429), `NotConfigured` (no key), `NotInstalled`, `Refused` (401, 403),
@@ -91,11 +91,11 @@ class LanguageModels:
         route = self._access.route(model)
         if (setting := route.missing) is not None:
             raise NotConfigured(f"no key or address is set for model {model} ({setting})")
-        plain = ModelCall([dict(one) for one in messages], max_tokens)
+        plain = ModelCall([dict(message) for message in messages], max_tokens)
         call = plain._replace(temperature=temperature, schema=schema)
         fields = {"model": model, "provider": route.provider, "max_tokens": max_tokens}
         with traced("chat", temperature=temperature, **fields):
-            reply = self._replied(route, call, plain, model, deadline, told)
+            reply = self._replied(route, call, plain, model, deadline, on_text)
             completion = self._completion(reply, route, model)
             note(tokens_in=completion.tokens_in, tokens_out=completion.tokens_out)
         return completion
@@ -107,11 +107,11 @@ class LanguageModels:
         plain: ModelCall,
         model: str,
         deadline: Deadline,
-        told: Callable[[str], bool] | None,
+        on_text: Callable[[str], bool] | None,
     ) -> ModelReply:
         speak = self._served if route.provider in SERVED else self._others
-        draft, whom = _Draft(told, is_held=model in self._thinking), f"model {model}"
-        write = None if told is None else draft.add
+        draft, whom = _Draft(on_text, is_held=model in self._thinking), f"model {model}"
+        write = None if on_text is None else draft.add
         try:
             wanted = plain if model in self._plain else call
             try:
@@ -146,13 +146,13 @@ class LanguageModels:
             cost_usd=round(dollars, 8) if facts.dollars_in or facts.dollars_out else None,
         )
 
-    def _found(self, model: str) -> ModelFacts:
+    def _model_facts(self, model: str) -> ModelFacts:
         if (facts := self._access.facts_of(model)) is not None:
             return facts
-        found, route = find_spec("litellm"), self._access.route(model)
-        if found is None or found.origin is None:
+        spec, route = find_spec("litellm"), self._access.route(model)
+        if spec is None or spec.origin is None:
             return ModelFacts()
-        listed = json.loads(Path(found.origin).with_name(_TABLE).read_bytes())
+        listed = json.loads(Path(spec.origin).with_name(_TABLE).read_bytes())
         names = (f"{route.provider}/{route.name}", route.name)
         row: Mapping[str, Any] = next((listed[name] for name in names if name in listed), {})
         return ModelFacts(
@@ -163,8 +163,8 @@ class LanguageModels:
 
 
 class _Draft:
-    def __init__(self, told: Callable[[str], bool] | None, *, is_held: bool) -> None:
-        self._told, self._is_open, self._is_held = told, True, is_held
+    def __init__(self, on_text: Callable[[str], bool] | None, *, is_held: bool) -> None:
+        self._told, self._is_open, self._is_held = on_text, True, is_held
         self.text = ""
 
     def add(self, piece: str) -> bool:

@@ -44,16 +44,16 @@ class Recogniser:
             return ""
         if english_share(words) >= ENGLISH_SHARE:
             return ""
-        found, probability = self._model.classify(text)
-        sure = probability >= LEAST_PROBABILITY or SAME.get(found, found) == "zh"
-        return "" if found == "en" or not sure else SAME.get(found, found)
+        code, probability = self._model.classify(text)
+        sure = probability >= LEAST_PROBABILITY or SAME.get(code, code) == "zh"
+        return "" if code == "en" or not sure else SAME.get(code, code)
 
     def probabilities(self, text: str) -> dict[str, float]:
         """Return the probabilities of English and the analysed languages, scaled to sum 1."""
         among = dict.fromkeys((ENGLISH, *ANALYSED), 0.0)
-        for found, probability in self._model.rank(text):
-            if SAME.get(found, found) in among:
-                among[SAME.get(found, found)] += float(probability)
+        for code, probability in self._model.rank(text):
+            if SAME.get(code, code) in among:
+                among[SAME.get(code, code)] += float(probability)
         every = sum(among.values()) or 1.0
         return {language: probability / every for language, probability in among.items()}
 

@@ -42,7 +42,7 @@ class LiteLlm:
         messages = [{"role": "user", "content": "ready"}]
         self._vendor.completion(model="gpt-4o-mini", messages=messages, mock_response="ready")
 
-    def ask(
+    def generate(
         self,
         route: ModelRoute,
         call: ModelCall,
@@ -58,7 +58,7 @@ class LiteLlm:
         """
         exchange = _Exchange(whom, deadline, is_streamed=write is not None)
 
-        def asked() -> ModelReply:
+        def complete() -> ModelReply:
             arguments = self._target(route) | call.arguments(is_streamed=write is not None)
             try:
                 answer = self._vendor.completion(**arguments, client=exchange.handler())
@@ -73,7 +73,7 @@ class LiteLlm:
                 exchange.close()
 
         try:
-            return within(asked, deadline, whom)
+            return within(complete, deadline, whom)
         finally:
             exchange.wake()
 
@@ -86,8 +86,8 @@ class LiteLlm:
             options = {"model": f"bedrock/converse/{route.name}"}
             return common | options | address | dict(self._credentials())
         address = {"api_base": route.base_url.rstrip("/")} if route.base_url else {}
-        asked = {"model": route.name, "custom_llm_provider": route.provider}
-        return common | asked | address | {"api_key": route.api_key or "none"}
+        selection = {"model": route.name, "custom_llm_provider": route.provider}
+        return common | selection | address | {"api_key": route.api_key or "none"}
 
     @cached_property
     def _vendor(self) -> Any:
@@ -121,21 +121,21 @@ class _Exchange:
         self.is_sent = True
         headers = {name: value for name, value in request.headers.items() if name not in _OWN}
         with self._noting():
-            made = self._response = send(
+            response = self._response = send(
                 "POST", str(request.url), self._deadline, headers, request.read()
             )
-            if made.status != HTTPStatus.OK:
-                raise refusal(self._whom, made.status)
-            content: Iterator[bytes] | bytes = self._streamed(made)
+            if response.status != HTTPStatus.OK:
+                raise refusal(self._whom, response.status)
+            content: Iterator[bytes] | bytes = self._streamed(response)
             if not self._is_streamed:
-                content = b"".join(blocks(made, self._whom, MOST_BYTES, self._deadline))
+                content = b"".join(blocks(response, self._whom, MOST_BYTES, self._deadline))
                 parsed(content, self._whom)
-        kind = {"Content-Type": made.headers.get("content-type", "")}
+        kind = {"Content-Type": response.headers.get("content-type", "")}
         return httpx.Response(HTTPStatus.OK, headers=kind, content=content)
 
-    def _streamed(self, made: "urllib3.BaseHTTPResponse") -> Iterator[bytes]:
+    def _streamed(self, response: "urllib3.BaseHTTPResponse") -> Iterator[bytes]:
         with self._noting():
-            yield from blocks(made, self._whom, MOST_STREAMED, self._deadline)
+            yield from blocks(response, self._whom, MOST_STREAMED, self._deadline)
 
     # litellm replaces our errors, so they are kept here.
     @contextmanager

@@ -62,19 +62,19 @@ class SpacyNames:
 
 
 def _names(document: Any) -> Iterator[FoundName]:
-    found = [(entity, KINDS.get(entity.label_)) for entity in document.ents]
-    found = [(entity, kind) for entity, kind in found if kind and "\n\n" not in entity.text]
-    for entity, kind in found:
+    entities = [(entity, KINDS.get(entity.label_)) for entity in document.ents]
+    entities = [(entity, kind) for entity, kind in entities if kind and "\n\n" not in entity.text]
+    for entity, kind in entities:
         if is_proper(name := tidy(entity.text)):
             sure = None if kind == "Place" and _is_doubted(entity) else kind
             yield FoundName(name, PROPER if name[0].islower() else sure)  # iPhone: any kind
-    known = {token.i for entity, _ in found for token in entity}
+    covered = {token.i for entity, _ in entities for token in entity}
     # The first word of a heading is always capitalised.
-    known.update(token.i + 1 for token in document if token.text == "#")
+    covered.update(token.i + 1 for token in document if token.text == "#")
     for proper, run in groupby(document, key=lambda token: token.tag_ in TAGS):
         tokens = list(run)
         name = tidy(document[tokens[0].i : tokens[-1].i + 1].text) if proper else ""
-        if is_proper(name) and known.isdisjoint(token.i for token in tokens):
+        if is_proper(name) and covered.isdisjoint(token.i for token in tokens):
             yield FoundName(name, PROPER)
 
 

@@ -113,7 +113,7 @@ class CheckRequest(InNamespaces):
             if self.citations is not None:
                 message = "send either citations or sources"
                 errors.append(_wrong(("sources",), "sources_and_citations", message))
-            if sum(len(one.text.encode()) for one in self.sources) > MAX_SOURCES_BYTES:
+            if sum(len(source.text.encode()) for source in self.sources) > MAX_SOURCES_BYTES:
                 message = f"must have at most {MAX_SOURCES_BYTES:,} bytes together"
                 errors.append(_wrong(("sources",), "sources_too_large", message))
         if errors:

@@ -19,15 +19,15 @@ class ModelCall(NamedTuple):
 
     def arguments(self, *, limit: str = "max_tokens", is_streamed: bool) -> dict[str, Any]:
         """Return the call in OpenAI's format, without the model; `limit`: name of the limit."""
-        made: dict[str, Any] = {"messages": self.messages, limit: self.max_tokens}
+        fields: dict[str, Any] = {"messages": self.messages, limit: self.max_tokens}
         if self.temperature is not None:
-            made["temperature"] = self.temperature
+            fields["temperature"] = self.temperature
         if self.schema is not None:
             json_schema = {"name": "reply", "strict": True, "schema": dict(self.schema)}
-            made["response_format"] = {"type": "json_schema", "json_schema": json_schema}
+            fields["response_format"] = {"type": "json_schema", "json_schema": json_schema}
         if is_streamed:
-            made |= {"stream": True, "stream_options": {"include_usage": True}}
-        return made
+            fields |= {"stream": True, "stream_options": {"include_usage": True}}
+        return fields
 
 
 class ModelReply(NamedTuple):

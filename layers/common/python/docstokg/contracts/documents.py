@@ -116,7 +116,7 @@ class PostedDocument(StrictContract):
         return self
 
 
-def _some(documents: tuple[PostedDocument, ...]) -> tuple[PostedDocument, ...]:
+def _require_documents(documents: tuple[PostedDocument, ...]) -> tuple[PostedDocument, ...]:
     if not documents:
         raise PydanticCustomError("too_short", "must contain at least one document")
     return documents
@@ -129,7 +129,7 @@ class DocumentsRequest(StrictContract):
     """target namespace"""
     documents: Annotated[
         Many[PostedDocument],
-        AfterValidator(_some),
+        AfterValidator(_require_documents),
         Field(json_schema_extra={"minItems": 1, "maxItems": MAX_DOCUMENTS}),
     ]
     """at most 100 documents with different ids"""
@@ -238,10 +238,10 @@ class JobOrder(Contract):
     doc_id: str = ""
     replace: bool = False
 
-    def job(self, state: JobState, **more: Any) -> Job:
-        """Return the job in this state; `more`: other fields of `Job`."""
+    def job(self, state: JobState, **fields: Any) -> Job:
+        """Return the job in this state; `fields`: other fields of `Job`."""
         return Job(
-            job_id=self.job_id, namespace=self.namespace, kind=self.kind, state=state, **more
+            job_id=self.job_id, namespace=self.namespace, kind=self.kind, state=state, **fields
         )
 
 

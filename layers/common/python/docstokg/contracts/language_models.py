@@ -104,10 +104,10 @@ class ModelAccess(Contract):
         return self.facts.get(model) or self.facts.get(name) or listed
 
     def _provider(self, model: str) -> tuple[Provider, str]:
-        prefix, slash, rest = model.partition("/")
-        if slash and (named := [who for who in _PROVIDERS if who == prefix]):
-            return named[0], rest
-        maker = next((who for who, pattern in _MAKERS if pattern.match(model)), None)
+        prefix, slash, model_name = model.partition("/")
+        if slash and (named := [provider for provider in _PROVIDERS if provider == prefix]):
+            return named[0], model_name
+        maker = next((provider for provider, pattern in _MAKERS if pattern.match(model)), None)
         if maker is not None and (self._own_key(maker) or self.base_url is None):
             return maker, model
         return "gateway", model

@@ -65,5 +65,5 @@ _WORDS = {
 
 def wrong_in_words(error: ErrorDetails) -> str:
     """Return the message of a validation error in JSON terms."""
-    said = _WORDS.get(error["type"], error["msg"].removeprefix("Value error, "))
-    return re.sub(r"^\w+ should", "must", said)
+    message = _WORDS.get(error["type"], error["msg"].removeprefix("Value error, "))
+    return re.sub(r"^\w+ should", "must", message)

@@ -109,17 +109,17 @@ class VectorRow(NamedTuple):
 class DocumentChange(NamedTuple):
     """Changes of a load to an indexed document.
 
-    `chunks`: new or changed chunks with their fingerprints. `fallen`: stored chunks with outdated
-    statements. `gone`: deleted chunks. `generation`: a ULID, later than those of all previous
-    loads.
+    `chunks`: new or changed chunks with their fingerprints. `outdated_uuids`: stored chunks with
+    outdated statements. `removed_uuids`: deleted chunks. `generation`: a ULID, later than those
+    of all previous loads.
     """
 
     namespace: str
     doc_id: str
     chunks: Sequence[tuple[ChunkRecord, str]]
     unchanged_uuids: Sequence[str]
-    fallen: Sequence[str]
-    gone: Sequence[str]
+    outdated_uuids: Sequence[str]
+    removed_uuids: Sequence[str]
     generation: str
 
 

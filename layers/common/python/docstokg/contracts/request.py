@@ -69,10 +69,10 @@ def _scalar(value: object, handler: ValidatorFunctionWrapHandler) -> object:
 
 def _long_enough(query: str) -> str:
     if len(query.encode()) < MIN_QUERY_BYTES:
-        least = MIN_QUERY_BYTES
+        minimum = MIN_QUERY_BYTES
         message = (
-            f"must be at least {least} letters long ({least} bytes in UTF-8); add question marks "
-            "to a shorter name"
+            f"must be at least {minimum} letters long ({minimum} bytes in UTF-8); add question "
+            "marks to a shorter name"
         )
         raise PydanticCustomError("string_too_short", message)
     return query
@@ -375,7 +375,7 @@ class Expected(StrictContract):
     chunk_id: NodeId | None = Field(None, description="expected passage")
 
     @model_validator(mode="after")
-    def _one(self) -> Self:
+    def _check_ids(self) -> Self:
         if (self.doc_id is None) == (self.chunk_id is None):
             raise PydanticCustomError("one_of", "must contain either doc_id or chunk_id")
         return self

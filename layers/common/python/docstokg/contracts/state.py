@@ -139,7 +139,7 @@ class Plan(Contract):
     warnings: tuple[str, ...] = ()
     validation_ms: float = 0.0
     expect: Expected | None = None
-    told: bool = False
+    streams: bool = False
     verifies: bool = False
 
 

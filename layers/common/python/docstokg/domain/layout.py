@@ -20,9 +20,9 @@ def packed(places: Sequence[Place], start: int, end: int) -> str:
     last = bisect_left(places, end, key=lambda place: place.start)
     if first >= last:
         return ""
-    some = places[first:last]
-    mark = READ if any(place.ocr for place in some) else ""
-    columns = list(zip(*some, strict=True))[: None if mark else -1]
+    overlapping = places[first:last]
+    mark = READ if any(place.ocr for place in overlapping) else ""
+    columns = list(zip(*overlapping, strict=True))[: None if mark else -1]
     numbers = [n - start * (at < 2) for at, column in enumerate(columns) for n in column]
     return mark + base64.b64encode(zlib.compress(array("i", numbers).tobytes(), 9)).decode()
 
@@ -41,8 +41,8 @@ def unpacked(layout: str, start: int, end: int) -> list[Place]:
 def boxes(places: Sequence[Place], page: int) -> tuple[PageBox, ...]:
     """Return a box per line, at most 40, around the words; points from the upper left corner."""
     lines = ([round(n / 10, 1) for n in line] for line in _lines(places))
-    found = [PageBox(page=page, x0=x0, y0=y0, x1=x1, y1=y1) for x0, y0, x1, y1 in lines]
-    return tuple(found[:MOST_BOXES])
+    page_boxes = [PageBox(page=page, x0=x0, y0=y0, x1=x1, y1=y1) for x0, y0, x1, y1 in lines]
+    return tuple(page_boxes[:MOST_BOXES])
 
 
 def certainty(places: Sequence[Place]) -> float | None:

@@ -97,7 +97,7 @@ class Edition(NamedTuple):
 
 def declarations(text: str) -> list[Declaration]:
     """Return the sentences of a document's first part that replace or amend a document."""
-    found = []
+    declarations = []
     head = text[:FIRST_PART]
     lines = [
         line
@@ -115,8 +115,8 @@ def declarations(text: str) -> list[Declaration]:
         else:
             continue
         name = _LINK_TARGET.sub(" ", name)
-        found.append(Declaration(verb, name, sentence))
-    return found
+        declarations.append(Declaration(verb, name, sentence))
+    return declarations
 
 
 def declare(
@@ -133,10 +133,10 @@ def declare(
     for doc_id, text in texts.items():
         names: dict[Verb, list[str]] = defaultdict(list)
         for verb, name, sentence in declarations(text):
-            own = documents[doc_id]
-            named = sorted(targets(name, own, everything))
+            document = documents[doc_id]
+            named = sorted(targets(name, document, everything))
             notes += [f'{doc_id} {verb} {other}: "{sentence}"' for other in named]
-            if not named and not _fitting(name, own, everything) and _is_alike(name, own):
+            if not named and not _fitting(name, document, everything) and _is_alike(name, document):
                 named = [name[:LONGEST_NAME]]
                 notes.append(f'{doc_id} {verb} a document that is not loaded: "{sentence}"')
             names[verb] += named
@@ -218,12 +218,12 @@ def _begins(words: Sequence[str], form: Sequence[str]) -> bool:
         elif words[at] not in dropped and not _is_dated(words[at]):
             return False
         at += 1
-    rest = list(words[at:])
-    stated = {word for word in words[: at + 6] if _YEAR.fullmatch(word)}
-    while rest and (_is_dated(rest[0]) or rest[0].isdecimal()):
-        rest.pop(0)
-    is_end = not rest or rest[0] in _AFTER_NAME
-    return not wanted and is_end and (not years or not stated or bool(years & stated))
+    following = list(words[at:])
+    name_years = {word for word in words[: at + 6] if _YEAR.fullmatch(word)}
+    while following and (_is_dated(following[0]) or following[0].isdecimal()):
+        following.pop(0)
+    is_end = not following or following[0] in _AFTER_NAME
+    return not wanted and is_end and (not years or not name_years or bool(years & name_years))
 
 
 def _is_dated(word: str) -> bool:
@@ -242,8 +242,8 @@ def edition(title: str) -> Edition | None:
 
 def edition_order(title: str) -> str:
     """Return the sort key of a title's edition as text; "" without one."""
-    found = edition(title)
-    return " ".join(map(str, found.order)) if found is not None else ""
+    parsed = edition(title)
+    return " ".join(map(str, parsed.order)) if parsed is not None else ""
 
 
 def names_edition(question: str) -> bool:
@@ -272,9 +272,9 @@ def series[Key: Hashable](
     """
     members: dict[str, list[tuple[Edition, Key]]] = defaultdict(list)
     for key, title in titles.items():
-        if (one := edition(title)) is not None:
-            members[one.base].append((one, key))
-    found = []
+        if (parsed := edition(title)) is not None:
+            members[parsed.base].append((parsed, key))
+    groups = []
     for same in members.values():
         ordered = sorted(same, key=lambda member: member[0].order, reverse=True)
         newest = set(headings.get(ordered[0][1], ()))
@@ -282,8 +282,8 @@ def series[Key: Hashable](
             (key, member.label) for member, key in ordered if _agree(newest, headings.get(key, ()))
         ]
         if len({label for _, label in fits}) > 1:
-            found.append(fits)
-    return found
+            groups.append(fits)
+    return groups
 
 
 def _agree(first: set[str], second: Collection[str]) -> bool:
@@ -296,7 +296,7 @@ def declared(metadata: Mapping[str, Any], verb: Verb = "supersedes") -> tuple[st
     value = metadata.get(verb)
     values = value if isinstance(value, list | tuple) else [value]
     return tuple(
-        normalise(text) for one in values if isinstance(one, str | int) and (text := str(one))
+        normalise(text) for name in values if isinstance(name, str | int) and (text := str(name))
     )
 
 
@@ -306,9 +306,9 @@ def links[Key: Hashable](documents: Iterable[Document[Key]]) -> Links[Key]:
     A shared title refers to all its documents; a name that is none of these, to the only document
     that it fits (`targets`). Other names are ignored, links of a cycle dropped.
     """
-    known = list(documents)
+    document_list = list(documents)
     tables: list[dict[str, set[Key]]] = [{}, {}, {}]
-    for document in known:
+    for document in document_list:
         paths = [PurePath(name) for name in (document.doc_id, document.document_name) if name]
         files = {name for path in paths for name in (str(path), path.name, path.stem)}
         forms = ({document.doc_id}, files, {document.title})
@@ -316,10 +316,10 @@ def links[Key: Hashable](documents: Iterable[Document[Key]]) -> Links[Key]:
             for name in names:
                 table.setdefault(normalise(name), set()).add(document.key)
     older: dict[Key, set[Key]] = {}
-    for document in known:
+    for document in document_list:
         for name in document.supersedes:
             named = next((table[name] for table in tables if name in table), None)
-            named = targets(name, document, known) if named is None else named
+            named = targets(name, document, document_list) if named is None else named
             older.setdefault(document.key, set()).update(named - {document.key})
     newer: dict[Key, set[Key]] = {}
     in_cycles: set[Key] = set()
@@ -349,14 +349,14 @@ def pairs[Key: Hashable](
     `passages`: (document, section) in rank order. The replacement is the best ranked passage of a
     successor in the same section, else the best ranked one.
     """
-    found = {}
+    replacements = {}
     for place, (key, section) in enumerate(passages):
         successors = [at for at, (other, _) in enumerate(passages) if other in newer.get(key, ())]
         if successors:
-            found[place] = next(
+            replacements[place] = next(
                 (at for at in successors if passages[at][1] == section), successors[0]
             )
-    return found
+    return replacements
 
 
 def placed(order: Sequence[int], replaced_by: Mapping[int, int]) -> list[int]:
@@ -376,11 +376,11 @@ def placed(order: Sequence[int], replaced_by: Mapping[int, int]) -> list[int]:
     def age(passage: int) -> int:
         return 1 + age(replaced_by[passage]) if passage in replaced_by else 0
 
-    follower = {passage: min(some, key=place) for passage, some in older.items()}
+    follower = {passage: min(replacements, key=place) for passage, replacements in older.items()}
     heads = [passage for passage in order if passage not in follower.values()]
-    made: list[int] = []
+    sequence: list[int] = []
     for passage in sorted(heads, key=lambda head: (place(head), age(head))):
-        made.append(passage)
-        while made[-1] in follower:
-            made.append(follower[made[-1]])
-    return made
+        sequence.append(passage)
+        while sequence[-1] in follower:
+            sequence.append(follower[sequence[-1]])
+    return sequence

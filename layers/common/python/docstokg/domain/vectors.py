@@ -99,7 +99,8 @@ def embedded_apart(
     Raise ValueError if the numbers of `texts` and `parts` differ.
     """
     pieces = [text[a:b] for text, spans in zip(texts, parts, strict=True) for a, b in spans]
-    whole, own = embed(texts, None), iter(embed(pieces, None))
+    whole, part_vectors = embed(texts, None), iter(embed(pieces, None))
     return tuple(
-        (one, packed([next(own) for _ in spans])) for one, spans in zip(whole, parts, strict=True)
+        (vector, packed([next(part_vectors) for _ in spans]))
+        for vector, spans in zip(whole, parts, strict=True)
     )

@@ -113,7 +113,7 @@ def info_before(index: SearchIndex) -> IndexInfo:
     """Return the content of the index before a load, empty if there is none yet."""
     try:
         # A reused process caches older content.
-        return index.info(Deadline.after(READ_S), anew=True)
+        return index.info(Deadline.after(READ_S), refresh=True)
     except NotLoaded:
         # The writer creates it. Other errors are raised: it may have a model.
         return IndexInfo()

@@ -38,7 +38,7 @@ def with_domain_findings(
     messages = [
         f"The answer disagrees with the graph: {issue.message}."
         for issue in (consistency.issues if consistency is not None else ())
-        if any(_is_own(one, issue) for one in report.sentences)
+        if any(_is_own(sentence, issue) for sentence in report.sentences)
     ]
     warnings = tuple(dict.fromkeys((*checked.warnings, *messages[:_MOST_SHOWN])))
     return checked.model_copy(update={"warnings": warnings})

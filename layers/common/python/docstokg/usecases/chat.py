@@ -74,11 +74,11 @@ class Conversation:
     def history(self) -> list[dict[str, str]]:
         """Return the last turns before the question that fit the contract, long ones truncated."""
         turns: list[dict[str, str]] = []
-        left = MAX_HISTORY_BYTES
+        remaining = MAX_HISTORY_BYTES
         for message in reversed(self._request.messages[: self.place]):
             text = _text(message)[:MAX_QUERY_CHARACTERS]
-            left -= len(text.encode("utf-8", "surrogatepass"))
-            if left < 0 or len(turns) == MAX_TURNS:
+            remaining -= len(text.encode("utf-8", "surrogatepass"))
+            if remaining < 0 or len(turns) == MAX_TURNS:
                 break
             if message.role in ("user", "assistant") and text:
                 turns.insert(0, {"role": message.role, "content": text})
@@ -113,7 +113,7 @@ class Conversation:
             body["namespaces"] = namespaces
         return {**body, "budget": {"max_tokens_gen": min(tokens, MOST_TOKENS)}}
 
-    def own(self, problem: FieldProblem) -> FieldProblem:
+    def chat_problem(self, problem: FieldProblem) -> FieldProblem:
         """Return a problem of `body` with its path in the chat request, if there is one."""
         at = None
         if problem.path == _QUESTION:
@@ -139,18 +139,18 @@ def read_responses(
     body: bytes, models: tuple[str, ...]
 ) -> tuple[RAGRequest | None, ChatPlan | None, list[FieldProblem]]:
     """Return the same as `read_chat` for the Responses API, where stored state is an error."""
-    asked, errors = parse(body, ResponsesRequest)
-    if asked is None:
+    call, errors = parse(body, ResponsesRequest)
+    if call is None:
         return None, None, errors
     errors = [
         FieldProblem(path=f"$.{name}", code="state_unsupported", message=_NOT_STORED)
         for name in _STORED
-        if getattr(asked, name)
+        if getattr(call, name)
     ]
     if errors:
         return None, None, errors
-    items = asked.input
-    request, plan, errors = _read(_as_chat(asked), models)
+    items = call.input
+    request, plan, errors = _read(_as_chat(call), models)
     if plan is not None:
         is_whole = isinstance(items, str) or all(item.role for item in items)
         warnings = plan.warnings if is_whole else (*plan.warnings, ITEMS_UNREAD)
@@ -158,26 +158,26 @@ def read_responses(
     return request, plan, [_in_responses(error) for error in errors]
 
 
-def _as_chat(asked: ResponsesRequest) -> ChatRequest:
-    if isinstance(asked.input, str):
-        messages = [ChatMessage(role="user", content=asked.input)]
+def _as_chat(call: ResponsesRequest) -> ChatRequest:
+    if isinstance(call.input, str):
+        messages = [ChatMessage(role="user", content=call.input)]
     else:
         messages = [
             ChatMessage(role=item.role, content=_parts(item.content))
-            for item in asked.input
+            for item in call.input
             if item.role
         ]
-    style = ChatMessage(role="system", content=asked.instructions)
-    form = asked.text.format if asked.text is not None else None
+    style = ChatMessage(role="system", content=call.instructions)
+    form = call.text.format if call.text is not None else None
     schema = JsonSchema(schema=form.schema_ or ObjectSchema()) if form is not None else None
     return ChatRequest(
-        model=asked.model,
+        model=call.model,
         messages=(style, *messages),
-        stream=asked.stream,
-        temperature=asked.temperature,
-        tools=asked.tools,
-        max_tokens=asked.max_output_tokens,
-        tool_choice=asked.tool_choice,
+        stream=call.stream,
+        temperature=call.temperature,
+        tools=call.tools,
+        max_tokens=call.max_output_tokens,
+        tool_choice=call.tool_choice,
         response_format=ResponseFormat(type=form.type, json_schema=schema) if form else None,
     )
 
@@ -186,8 +186,10 @@ def _parts(content: str | tuple[Part, ...] | None) -> str | tuple[Part, ...] | N
     if not isinstance(content, tuple):
         return content
     return tuple(
-        Part(type="text" if one.type in _TEXTS else one.type.removeprefix("input_"), text=one.text)
-        for one in content
+        Part(
+            type="text" if part.type in _TEXTS else part.type.removeprefix("input_"), text=part.text
+        )
+        for part in content
     )
 
 
@@ -215,7 +217,7 @@ def _read(
         namespaces=request.requested_namespaces if request is not None else (),
         warnings=tuple(conversation.warnings),
     )
-    return request, plan, [conversation.own(error) for error in errors]
+    return request, plan, [conversation.chat_problem(error) for error in errors]
 
 
 def _unsupported(chat: ChatRequest, conversation: Conversation) -> list[FieldProblem]:

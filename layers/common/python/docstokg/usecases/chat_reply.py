@@ -63,14 +63,17 @@ def chat_reply(reply: Reply, plan: Plan, synthesis: Synthesis | None, public_url
     if is_failed or (chat.stream and synthesis is not None and synthesis.is_incomplete):
         return _model_error(response, synthesis, completion.docstokg)
     if chat.route == "responses":
-        made = _model_response(completion)
+        model_response = _model_response(completion)
         if chat.stream:
-            events = ResponseEvents(response.metadata.request_id, made.model)
-            text, whole = made.output[0].content[0].text, made.model_dump(mode="json")
+            events = ResponseEvents(response.metadata.request_id, model_response.model)
+            text, whole = (
+                model_response.output[0].content[0].text,
+                model_response.model_dump(mode="json"),
+            )
             body = events.opening() + events.delta(text) + events.closing(whole)
             reply = json_sent(body, EVENTS_TYPE)
         else:
-            reply = json_sent(made.model_dump_json())
+            reply = json_sent(model_response.model_dump_json())
     elif chat.stream:
         event = _line(_event(completion, chat))
         reply = json_sent(f"data: {event}\n\ndata: [DONE]\n\n", EVENTS_TYPE)
@@ -82,12 +85,12 @@ def chat_reply(reply: Reply, plan: Plan, synthesis: Synthesis | None, public_url
     return reply.model_copy(update={"headers": headers})
 
 
-def _model_error(response: RAGResponse, synthesis: Synthesis | None, found: Evidence) -> Reply:
-    detail = " ".join(one for one in response.warnings if one != SYNTHESIS_UNAVAILABLE)
+def _model_error(response: RAGResponse, synthesis: Synthesis | None, evidence: Evidence) -> Reply:
+    detail = " ".join(warning for warning in response.warnings if warning != SYNTHESIS_UNAVAILABLE)
     if synthesis is not None and synthesis.outcome == "unconfigured":
         status, code, headers = 404, MODEL_NOT_FOUND, {}
     else:
-        reasons = [one for one in found.degraded_reasons if one.startswith("llm_")]
+        reasons = [reason for reason in evidence.degraded_reasons if reason.startswith("llm_")]
         status, code, headers = 503, (*reasons, "llm_unavailable")[0], {"Retry-After": RETRY_S}
     error = ErrorDetail(
         message=detail or "The model did not answer.",
@@ -95,7 +98,7 @@ def _model_error(response: RAGResponse, synthesis: Synthesis | None, found: Evid
         param="model" if status == 404 else None,
         code=code,
     )
-    body = ErrorReply(error=error, docstokg=found).model_dump_json()
+    body = ErrorReply(error=error, docstokg=evidence).model_dump_json()
     return json_sent(body).model_copy(
         update={"statusCode": status, "headers": {"Content-Type": JSON_TYPE, **headers}}
     )
@@ -112,14 +115,18 @@ def _completion(
     finish_reason: FinishReason = "length" if CUT_SHORT in response.warnings else "stop"
     cited = tuple(citation for citation in response.citations if citation.cited)
     used = diagnostics.budget_used if diagnostics is not None else None
-    prompt_tokens, written = (used.tokens_context, used.tokens_gen) if used is not None else (0, 0)
-    urls = {one.rank: _url(one, meta.namespace, public_url) for one in cited}
+    prompt_tokens, completion_tokens = (
+        (used.tokens_context, used.tokens_gen) if used is not None else (0, 0)
+    )
+    urls = {citation.rank: _url(citation, meta.namespace, public_url) for citation in cited}
     annotations = _annotations(content, cited, urls)
     if chat.fields:
-        made = {"answer": content, "confidence": response.confidence}
+        fields = {"answer": content, "confidence": response.confidence}
         kind = chat.fields.get("citations")
-        made["citations"] = [_json_citation(one, urls[one.rank], kind) for one in cited]
-        content = json.dumps({name: made[name] for name in chat.fields}, ensure_ascii=False)
+        fields["citations"] = [
+            _json_citation(citation, urls[citation.rank], kind) for citation in cited
+        ]
+        content = json.dumps({name: fields[name] for name in chat.fields}, ensure_ascii=False)
         annotations = ()
     message = AnswerMessage(content=content, annotations=annotations)
     return ChatCompletion(
@@ -129,8 +136,8 @@ def _completion(
         choices=(ChatChoice(message=message, finish_reason=finish_reason),),
         usage=Usage(
             prompt_tokens=prompt_tokens,
-            completion_tokens=written,
-            total_tokens=prompt_tokens + written,
+            completion_tokens=completion_tokens,
+            total_tokens=prompt_tokens + completion_tokens,
         ),
         docstokg=Evidence(
             request_id=meta.request_id,
@@ -159,8 +166,8 @@ def _json_citation(citation: Citation, url: str, kind: str | None) -> Any:
 def _url(citation: Citation, namespace: str, public_url: str) -> str:
     if public_url:
         span = (citation.char_start, citation.char_end)
-        where = citation.namespace or namespace
-        return passage_link(public_url, where, citation.doc_id, citation.uuid, span)
+        citation_namespace = citation.namespace or namespace
+        return passage_link(public_url, citation_namespace, citation.doc_id, citation.uuid, span)
     return str(citation.uri) if is_web(citation.uri) else f"urn:uuid:{citation.uuid}"
 
 
@@ -213,7 +220,7 @@ def live_chunk(name: str, value: Json, head: Json) -> Json:
     """
     if name == "response":
         (choice,) = value["choices"]
-        delta = {key: told for key, told in choice["delta"].items() if key == "annotations"}
+        delta = {key: content for key, content in choice["delta"].items() if key == "annotations"}
         return {**value, **head, "choices": [{**choice, "delta": delta}]}
     delta = {"content": value["text"]} if name == "sentence" else {}
     delta |= {"role": "assistant", "content": ""} if name == "citations" else {}
@@ -227,8 +234,8 @@ def _model_response(completion: ChatCompletion) -> ModelResponse:
     (choice,), usage = completion.choices, completion.usage
     is_cut = choice.finish_reason == "length"
     status: ResponseStatus = "incomplete" if is_cut else "completed"
-    cited = (one.url_citation.model_dump() for one in choice.message.annotations)
-    annotations = tuple(TextCitation(**one) for one in cited)
+    cited = (annotation.url_citation.model_dump() for annotation in choice.message.annotations)
+    annotations = tuple(TextCitation(**citation) for citation in cited)
     text = OutputText(text=choice.message.content, annotations=annotations)
     request_id = completion.docstokg.request_id
     return ModelResponse(
@@ -289,8 +296,8 @@ class ResponseEvents:
         (item,) = response["output"]
         (part,) = item["content"]
         added = (
-            self._of_text("output_text.annotation.added", annotation_index=n, annotation=one)
-            for n, one in enumerate(part["annotations"])
+            self._of_text("output_text.annotation.added", annotation_index=n, annotation=annotation)
+            for n, annotation in enumerate(part["annotations"])
         )
         return (
             "".join(added)

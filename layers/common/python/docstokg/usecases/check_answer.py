@@ -245,7 +245,7 @@ class _Check:
             )
             for sentence in undecided
         ]
-        verification = self.verifier.ask(claims)
+        verification = self.verifier.verify(claims)
         for sentence, decision in zip(undecided, verification.decisions, strict=True):
             if decision is not None:
                 self.decisions[_key(sentence)] = decision

@@ -37,8 +37,10 @@ def check_consistency(
         )
         for entity in graph.entities(ids, scope, deadline)
     }
-    starts = dict.fromkeys(one.left.id for one in consistency.stated_relations(draft))
-    above = {one: _reached_from(one, graph, scope, deadline) for one in starts if one in terms}
+    starts = dict.fromkeys(relation.left.id for relation in consistency.stated_relations(draft))
+    above = {
+        start: _reached_from(start, graph, scope, deadline) for start in starts if start in terms
+    }
     issues = consistency.check(draft, consistency.Ontology(terms, above))
     return Consistency(ok=not issues, issues=issues)
 
@@ -58,9 +60,9 @@ def relations_from(
         about_per_entity=0,
         neighbours_per_entity=_MOST_RELATIONS,
     )
-    own = {one.casefold() for one in ids}
-    found = graph.slice(request, scope, deadline).relations
-    return tuple(relation for relation in found if relation.source.casefold() in own)
+    folded_ids = {entity_id.casefold() for entity_id in ids}
+    relations = graph.slice(request, scope, deadline).relations
+    return tuple(relation for relation in relations if relation.source.casefold() in folded_ids)
 
 
 def _reached_from(

@@ -53,7 +53,9 @@ class OntologyDomain:
         )
         part = graph.widen(seeds, request, scope, deadline)
         folded = {seed.casefold() for seed in seeds}
-        sources = {one.source for one in part.relations if one.target.casefold() in folded}
+        sources = {
+            relation.source for relation in part.relations if relation.target.casefold() in folded
+        }
         below = sorted(source for source in sources if source.casefold() not in folded)
         return (*seeds, *below[:MAX_SUBTYPES])
 
@@ -63,7 +65,7 @@ class OntologyDomain:
 
     def notes(self, part: GraphSlice) -> Sequence[str]:
         """Return notes on terms that the question names only by a synonym."""
-        terms = {one.id: one.name for one in part.entities if not is_own_id(one.id)}
+        terms = {entity.id: entity.name for entity in part.entities if not is_own_id(entity.id)}
         preferred = [alias for alias in part.aliases if alias.preferred]
         named = {alias.entity_id for alias in preferred} | {alias.key for alias in preferred}
         keys = {f" {alias.key} " for alias in part.aliases}
@@ -90,14 +92,18 @@ class Together:
         self, graph: KnowledgeGraph, seeds: tuple[str, ...], scope: Scope, deadline: Deadline
     ) -> tuple[str, ...]:
         """Return the seeds, then the additions of each domain, each once."""
-        seed_lists = [one.expand_seeds(graph, seeds, scope, deadline) for one in self._domains]
-        return tuple(dict.fromkeys((*seeds, *(seed for some in seed_lists for seed in some))))
+        seed_lists = [
+            domain.expand_seeds(graph, seeds, scope, deadline) for domain in self._domains
+        ]
+        return tuple(
+            dict.fromkeys((*seeds, *(seed for seed_list in seed_lists for seed in seed_list)))
+        )
 
     def metadata_filter(self, part: GraphSlice) -> Filters | None:
         """Return the filters of all domains, for each key the first domain's; None without any."""
         joined: Filters = {}
-        for one in reversed(self._domains):
-            joined |= one.metadata_filter(part) or {}
+        for domain in reversed(self._domains):
+            joined |= domain.metadata_filter(part) or {}
         return joined or None
 
     def check_consistency(
@@ -106,15 +112,15 @@ class Together:
         """Return the issues of all domains, by position."""
         issues = [
             issue
-            for one in self._domains
-            for issue in one.check_consistency(draft, graph, scope, deadline).issues
+            for domain in self._domains
+            for issue in domain.check_consistency(draft, graph, scope, deadline).issues
         ]
         issues.sort(key=lambda issue: (issue.start, issue.end))
         return Consistency(ok=not issues, issues=tuple(issues))
 
     def notes(self, part: GraphSlice) -> Sequence[str]:
         """Return the notes of all domains, as `notes_of`."""
-        return [note for one in self._domains for note in notes_of(one, part)]
+        return [note for domain in self._domains for note in notes_of(domain, part)]
 
 
 ONTOLOGY = OntologyDomain()

@@ -22,22 +22,24 @@ if TYPE_CHECKING:
 MAX_ERRORS = 200
 
 
-def decode_body(body_b64: str, request_id: str, most: int = MAX_BODY_BYTES) -> bytes | Reply:
-    """Return the decoded body, or the reply that refuses it (400, 413: more than `most` bytes)."""
+def decode_body(body_b64: str, request_id: str, max_bytes: int = MAX_BODY_BYTES) -> bytes | Reply:
+    """Return the decoded body, or the reply that refuses it (400, 413: over `max_bytes`)."""
     try:
         body = base64.b64decode(body_b64, validate=True)
     except (binascii.Error, ValueError):
         return problem_reply(400, "invalid_body", "The body is not valid base64.", request_id)
-    if len(body) > most:
-        return problem_reply(413, "body_too_large", too_large(most), request_id)
+    if len(body) > max_bytes:
+        return problem_reply(413, "body_too_large", too_large(max_bytes), request_id)
     return body
 
 
-def too_large(most: int) -> str:
-    """Return the message for a body of more than `most` bytes."""
-    size = f"{most // 1024} KiB" if most < 1 << 20 else f"{most >> 20} MiB"
-    more = " Load larger documents with `docstokg load`." if most == MAX_DOCUMENTS_BYTES else ""
-    return f"The body is over {size}.{more}"
+def too_large(max_bytes: int) -> str:
+    """Return the message for a body of more than `max_bytes`."""
+    size = f"{max_bytes // 1024} KiB" if max_bytes < 1 << 20 else f"{max_bytes >> 20} MiB"
+    hint = (
+        " Load larger documents with `docstokg load`." if max_bytes == MAX_DOCUMENTS_BYTES else ""
+    )
+    return f"The body is over {size}.{hint}"
 
 
 def parse[Message: BaseModel](
@@ -58,10 +60,10 @@ def parse[Message: BaseModel](
 
 
 def parse_body[Message: BaseModel](
-    envelope: Envelope, model: type[Message], most: int = MAX_BODY_BYTES
+    envelope: Envelope, model: type[Message], max_bytes: int = MAX_BODY_BYTES
 ) -> Message | Reply:
     """Parse an envelope's body as `model`, or return the reply that refuses it (400, 413)."""
-    body = decode_body(envelope.body_b64, envelope.request_id, most)
+    body = decode_body(envelope.body_b64, envelope.request_id, max_bytes)
     if isinstance(body, Reply):
         return body
     message, errors = parse(body, model)

@@ -31,14 +31,14 @@ POLL_S = 0.1
 EVENT_HEADERS = {"Cache-Control": "no-cache", "Content-Type": f"{EVENTS}; charset=utf-8"}
 
 # Sends an event's name and value; returns False if the client disconnected.
-Tell = Callable[[str, Any], bool]
+SendEvent = Callable[[str, Any], bool]
 
 
 class LiveReply:
     """Sends events for the execution of one question."""
 
-    def __init__(self, checks: Checks, telemetry: Telemetry, tell: Tell) -> None:
-        self._checks, self._telemetry, self._send = checks, telemetry, tell
+    def __init__(self, checks: Checks, telemetry: Telemetry, send: SendEvent) -> None:
+        self._checks, self._telemetry, self._send = checks, telemetry, send
         self._lock = threading.Lock()
         self._answer: LiveAnswer | None = None
         self._cleaned: Callable[[str], str] = replies.cleaned
@@ -56,15 +56,15 @@ class LiveReply:
         comparison = self._checks.compare(run, run.deadline)
 
         def check(text: str) -> tuple[str, Grounding | None]:
-            written = Synthesis(outcome="answered", answer=text)
-            checked = check_generated(run, grounded, written, self._checks, comparison)
+            synthesis = Synthesis(outcome="answered", answer=text)
+            checked = check_generated(run, grounded, synthesis, self._checks, comparison)
             return checked.answer, checked.grounding
 
         self._answer = LiveAnswer(check)
         self._cleaned = partial(replies.cleaned, question=run.plan.query, blocks=grounded.blocks)
-        self._tell("citations", {"citations": grounded.citations})
+        self._send_event("citations", {"citations": grounded.citations})
 
-    def written(self, text: str) -> bool:
+    def add_text(self, text: str) -> bool:
         """Process all text that a model has generated so far.
 
         Return False before `after`, after `finish`, and if the client has left.
@@ -73,29 +73,31 @@ class LiveReply:
             if self._is_ended or self._answer is None:
                 return False
             for sentence in self._answer.more(self._cleaned(text)):
-                self._tell("sentence", sentence)
+                self._send_event("sentence", sentence)
             return self._is_heard and self._send("", None)
 
-    def listen(self, request_id: str, store: ResponseCache, ended: Callable[[float], bool]) -> None:
+    def listen(
+        self, request_id: str, store: ResponseCache, is_ended: Callable[[float], bool]
+    ) -> None:
         """Poll the events of remote steps until the request ends, or a client or the store fails.
 
         Returns then; the store's error is logged. `ended(seconds)` waits at most that long and
         returns whether the request has ended.
         """
-        what, longest, is_heard = GROUND, 0, True
-        while is_heard and not ended(POLL_S):
+        kind, longest, is_heard = GROUND, 0, True
+        while is_heard and not is_ended(POLL_S):
             try:
-                found = store.get(event_key(request_id, what), Deadline.after(time_budget.CACHE_S))
+                entry = store.get(event_key(request_id, kind), Deadline.after(time_budget.CACHE_S))
             except DocsToKGError as error:
                 self._telemetry.log("WARNING", "not_heard", request_id=request_id, **cause(error))
                 return
-            if found is None or len(found[1]) <= longest:  # a read may return an older value
+            if entry is None or len(entry[1]) <= longest:  # a read may return an older value
                 continue
-            if what == WRITTEN:
-                longest, is_heard = len(found[1]), self.written(found[1])
+            if kind == WRITTEN:
+                longest, is_heard = len(entry[1]), self.add_text(entry[1])
             else:
-                self.after("Ground", *json.loads(found[1]))
-                what = WRITTEN
+                self.after("Ground", *json.loads(entry[1]))
+                kind = WRITTEN
 
     def finish(self, reply: Reply, route: RouteName) -> None:
         """Send unsent text, corrections and the whole reply; nothing for an early error."""
@@ -106,32 +108,34 @@ class LiveReply:
         lines = [line.removeprefix("data: ") for line in reply.body.split("\n")]
         value = json.loads(next(line for line in reversed(lines) if line.startswith("{")))
         if reply.statusCode != 200:
-            self._tell("problem", value)
+            self._send_event("problem", value)
         elif route == "mcp":
-            self._tell("response", value)
+            self._send_event("response", value)
         elif route == "chat":
             text = value["choices"][0]["delta"]["content"]
             self._finish(value, text, value["docstokg"])
         elif route == "responses":
-            made = value["response"]
-            self._finish(made, made["output"][0]["content"][0]["text"], made["docstokg"])
+            response = value["response"]
+            self._finish(
+                response, response["output"][0]["content"][0]["text"], response["docstokg"]
+            )
         else:
             self._finish(value, value["answer"], value)
 
     def _finish(self, value: Json, text: str, evidence: Json) -> None:
         if self._answer is None:  # a cached answer
             self._answer = LiveAnswer(lambda text: (text, None))
-            self._tell("citations", {"citations": evidence["citations"]})
+            self._send_event("citations", {"citations": evidence["citations"]})
         sent = evidence["grounding"]
         report = Grounding.model_validate_json(json.dumps(sent)) if sent else None
         sentences, repairs = self._answer.end(text, report)
         for sentence in sentences:
-            self._tell("sentence", sentence)
+            self._send_event("sentence", sentence)
         for repair in repairs:
-            self._tell("repair", repair)
+            self._send_event("repair", repair)
         if verified := changes(report):
-            self._tell("verdicts", AnswerVerdicts(changes=verified))
-        self._tell("response", value)
+            self._send_event("verdicts", AnswerVerdicts(changes=verified))
+        self._send_event("response", value)
         self._telemetry.log(
             "INFO",
             "streamed",
@@ -141,7 +145,7 @@ class LiveReply:
             left=not self._is_heard,
         )
 
-    def _tell(self, name: str, value: Any) -> None:
+    def _send_event(self, name: str, value: Any) -> None:
         self._told_ms.setdefault(name, round((time.perf_counter() - self._begun) * 1000, 1))
         self._is_heard = self._is_heard and self._send(name, value)
 
@@ -156,7 +160,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")
     if isinstance(value, dict) and isinstance(value.get("citations"), tuple):
-        return {"citations": [plain(one) for one in value["citations"]]}
+        return {"citations": [plain(citation) for citation in value["citations"]]}
     return value
 
 

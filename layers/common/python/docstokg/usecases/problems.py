@@ -49,12 +49,12 @@ def problem_reply(
     )
 
 
-def replied(run: Callable[[Envelope], Reply], asked: Envelope, telemetry: Telemetry) -> Reply:
+def replied(run: Callable[[Envelope], Reply], envelope: Envelope, telemetry: Telemetry) -> Reply:
     """Return the reply of `run`; log a DocsToKGError and return a problem (429, 500, 503, 504)."""
     try:
-        return run(asked)
+        return run(envelope)
     except DocsToKGError as error:
-        fields = {"request_id": asked.request_id, "route": asked.route, **cause(error)}
+        fields = {"request_id": envelope.request_id, "route": envelope.route, **cause(error)}
         telemetry.log("ERROR", "no_reply", **fields)
         problem = next(row[1:] for row in FAILURES if isinstance(error, row[0]))
-        return problem_reply(*problem, asked.request_id)
+        return problem_reply(*problem, envelope.request_id)

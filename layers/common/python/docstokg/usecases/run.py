@@ -93,9 +93,9 @@ class Call:
             return DEFAULT_NAMESPACE
         if len(names) <= 1:
             return min(names or granted)
-        more = f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
+        suffix = f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
         listed = ", ".join(names[:MOST_LISTED])
-        detail = f"Name a namespace; those with documents that you may read: {listed}{more}."
+        detail = f"Name a namespace; those with documents that you may read: {listed}{suffix}."
         return Failure(status=400, code="namespace_required", detail=detail)
 
     def log(

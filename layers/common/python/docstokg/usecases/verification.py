@@ -59,17 +59,17 @@ class Asking(NamedTuple):
 
     name: str
     self_check: bool
-    ask: Callable[[Sequence[Claim]], Verification]
+    verify: Callable[[Sequence[Claim]], Verification]
 
-    def checked_by(self, made: Verification) -> CheckedBy:
+    def checked_by(self, verification: Verification) -> CheckedBy:
         """Return the entry of a verification in the report."""
         return CheckedBy(
             name=self.name,
             kind="model",
             self_check=self.self_check,
-            took_ms=made.took_ms,
-            degraded=made.problem is not None,
-            problem=made.problem,
+            took_ms=verification.took_ms,
+            degraded=verification.problem is not None,
+            problem=verification.problem,
         )
 
 
@@ -164,13 +164,16 @@ def _decision(
         return None
     support, contradicted, quotes = opinion
     contexts = [_context(quote, pair.sources) for quote in quotes]
-    held = [context for context in contexts if context is not None]
-    if len(held) < len(contexts):
+    passages = [context for context in contexts if context is not None]
+    if len(passages) < len(contexts):
         return None
     if support >= threshold:
         is_carried = not quotes or (
             coverage(question_stems(pair.claim), " ".join(quotes)) >= LEAST_SHARE
-            and not any(one.code in MISSING for one in observations(pair.claim, [header, *held]))
+            and not any(
+                observation.code in MISSING
+                for observation in observations(pair.claim, [header, *passages])
+            )
         )
         return Decision("supported", support, None, quotes) if is_carried else None
     is_contradicted = contradicted is not None and contradicted >= LIKELY

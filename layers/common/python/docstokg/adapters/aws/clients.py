@@ -80,21 +80,21 @@ class AwsService:
         except BotoCoreError as exc:
             raise _error_of(self.name, exc) from exc
 
-    def call(self, ask: Callable[[Any], Answer], deadline: Deadline) -> Answer:
+    def call(self, request: Callable[[Any], Answer], deadline: Deadline) -> Answer:
         """Return `ask(client)`.
 
         Raise `Timeout`, `QuotaExceeded`, `Misconfigured` (rights, credentials, no such resource),
         `WrongAnswer` (unreadable), or `Unavailable` for all other failures.
         """
-        return within(lambda: self._translated(ask), deadline, self.name)
+        return within(lambda: self._translated(request), deadline, self.name)
 
-    def ask(self, operation: str, deadline: Deadline, **parameters: Any) -> Any:
+    def request(self, operation: str, deadline: Deadline, **parameters: Any) -> Any:
         """Run an operation by its Python name and return its response; raise errors as `call`."""
         return self.call(lambda client: getattr(client, operation)(**parameters), deadline)
 
-    def _translated(self, ask: Callable[[Any], Answer]) -> Answer:
+    def _translated(self, request: Callable[[Any], Answer]) -> Answer:
         try:
-            return ask(self._client)
+            return request(self._client)
         except (BotoCoreError, ClientError) as exc:
             raise _error_of(self.name, exc) from exc
         except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as exc:
@@ -144,5 +144,5 @@ class DynamoDbTable(Warmed):
         self._table = table
         self._service = service or AwsService("dynamodb", region)
 
-    def _ask(self, operation: str, deadline: Deadline, **parameters: Any) -> Any:
-        return self._service.ask(operation, deadline, TableName=self._table, **parameters)
+    def _request(self, operation: str, deadline: Deadline, **parameters: Any) -> Any:
+        return self._service.request(operation, deadline, TableName=self._table, **parameters)

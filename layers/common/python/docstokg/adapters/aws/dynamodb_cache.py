@@ -11,7 +11,7 @@ class DynamoDbCache(DynamoDbTable):
 
     def get(self, key: str, deadline: Deadline) -> tuple[str, str] | None:
         """Return (request hash, body) of an entry that has not expired, or None."""
-        item = self._ask("get_item", deadline, Key={"key": {"S": key}}).get("Item")
+        item = self._request("get_item", deadline, Key={"key": {"S": key}}).get("Item")
         if item is None or int(item["expires_at"]["N"]) <= time.time():
             return None
         return item["request_hash"]["S"], item["body"]["S"]
@@ -24,4 +24,4 @@ class DynamoDbCache(DynamoDbTable):
             "body": {"S": body},
             "expires_at": {"N": str(int(time.time()) + ttl_s)},
         }
-        self._ask("put_item", deadline, Item=item)
+        self._request("put_item", deadline, Item=item)

@@ -12,7 +12,7 @@ class DynamoDbCounter(DynamoDbTable):
     def add(self, key: str, ttl_s: int, deadline: Deadline) -> int:
         """Increment a counter, return its value; each call renews its life of `ttl_s` seconds."""
         until = str(int(time.time()) + ttl_s)
-        answer = self._ask(
+        answer = self._request(
             "update_item",
             deadline,
             Key={"name": {"S": key}},

@@ -59,7 +59,7 @@ def _block(text: str, qualifier: str) -> dict[str, Any]:
 
 def _score(answer: dict[str, Any]) -> float:
     for assessment in answer["assessments"]:
-        for one in assessment.get("contextualGroundingPolicy", {}).get("filters", ()):
-            if one["type"] == "GROUNDING":
-                return float(one["score"])
+        for entry in assessment.get("contextualGroundingPolicy", {}).get("filters", ()):
+            if entry["type"] == "GROUNDING":
+                return float(entry["score"])
     raise WrongAnswer("the guardrail returned no GROUNDING score: enable contextual grounding")

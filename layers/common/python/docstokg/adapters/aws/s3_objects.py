@@ -27,9 +27,9 @@ class S3Objects(Warmed):
 
     def list(self, prefix: str, after: str = "") -> Sequence[StoredObject]:
         """Return at most 1,000 objects below `prefix` after the key `after`, in order of keys."""
-        more = {"StartAfter": after} if after else {}
-        which = {"Bucket": self._bucket, "Prefix": prefix, "MaxKeys": PAGE, **more}
-        page = self._service.ask("list_objects_v2", Deadline.after(LIST_S), **which)
+        position = {"StartAfter": after} if after else {}
+        which = {"Bucket": self._bucket, "Prefix": prefix, "MaxKeys": PAGE, **position}
+        page = self._service.request("list_objects_v2", Deadline.after(LIST_S), **which)
         return [
             StoredObject(
                 item["Key"], item["Size"], item["ETag"].strip('"'), item["LastModified"].timestamp()
@@ -46,13 +46,13 @@ class S3Objects(Warmed):
 
     def put(self, key: str, body: bytes) -> None:
         """Write an object, replacing by key."""
-        self._service.ask(
+        self._service.request(
             "put_object", Deadline.after(OBJECT_S), Bucket=self._bucket, Key=key, Body=body
         )
 
     def delete(self, key: str) -> None:
         """Remove an object if it exists; the bucket keeps its version for a while."""
-        self._service.ask("delete_object", Deadline.after(LIST_S), Bucket=self._bucket, Key=key)
+        self._service.request("delete_object", Deadline.after(LIST_S), Bucket=self._bucket, Key=key)
 
     def _read(self, client: Any, key: str) -> bytes | None:
         try:

@@ -20,12 +20,12 @@ _TEXTS = TypeAdapter(dict[str, str])
 
 
 def read_secrets(
-    ids: Iterable[str], allowed: Iterable[str], known: Known, time_s: float = TIME_S
+    ids: Iterable[str], allowed: Iterable[str], cached: Known, time_s: float = TIME_S
 ) -> dict[str, str]:
     """Return the settings in the named secrets, merged in the given order.
 
     Each secret is a JSON object of settings among `allowed`; other fields are logged and ignored.
-    `known`: each secret's last value, updated here; a missing, refused or unreadable secret keeps
+    `cached`: each secret's last value, updated here; a missing, refused or unreadable secret keeps
     it, so only its provider is lost. `time_s`: seconds for each secret.
     """
     service = AwsService("secretsmanager")
@@ -33,27 +33,27 @@ def read_secrets(
     merged: dict[str, str] = {}
     for secret_id in ids:
         try:
-            answer = service.ask("get_secret_value", Deadline.after(time_s), SecretId=secret_id)
+            answer = service.request("get_secret_value", Deadline.after(time_s), SecretId=secret_id)
             value = _TEXTS.validate_json(answer["SecretString"], strict=True)
         except (Misconfigured, KeyError, ValueError) as exc:
             # Another cause would contain the secret.
             fields = cause(exc) if isinstance(exc, Misconfigured) else {"kind": type(exc).__name__}
             Telemetry().log("WARNING", "secret_unreadable", secret=secret_id, **fields)
-            merged |= known.get(secret_id, {})
+            merged |= cached.get(secret_id, {})
             continue
         if foreign := sorted(set(value) - permitted):
             Telemetry().log("WARNING", "secret_fields_ignored", secret=secret_id, fields=foreign)
         value = {name: text for name, text in value.items() if name in permitted}
-        known[secret_id] = value
+        cached[secret_id] = value
         merged |= value
     return merged
 
 
-def text_at(where: str) -> str:
+def text_at(location: str) -> str:
     """Return the text of the secret with this id, "" if it is binary."""
     service = AwsService("secretsmanager")
     return str(
-        service.ask("get_secret_value", Deadline.after(TEXT_TIME_S), SecretId=where).get(
+        service.request("get_secret_value", Deadline.after(TEXT_TIME_S), SecretId=location).get(
             "SecretString", ""
         )
     )

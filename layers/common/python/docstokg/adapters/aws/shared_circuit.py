@@ -54,7 +54,7 @@ class CircuitTable(DynamoDbTable):
     def _read(self) -> None:
         key = {"name": {"S": self._name}}
         try:
-            answer = self._ask("get_item", Deadline.after(TABLE_TIME_S), Key=key)
+            answer = self._request("get_item", Deadline.after(TABLE_TIME_S), Key=key)
             until = float(answer["Item"]["expires_at"]["N"]) if "Item" in answer else 0.0
         except DocsToKGError as exc:
             self._telemetry.log("WARNING", "circuit_not_read", **cause(exc))
@@ -69,6 +69,6 @@ class CircuitTable(DynamoDbTable):
     def _write(self, until: int) -> None:
         item = {"name": {"S": self._name}, "expires_at": {"N": str(until)}}
         try:
-            self._ask("put_item", Deadline.after(TABLE_TIME_S), Item=item)
+            self._request("put_item", Deadline.after(TABLE_TIME_S), Item=item)
         except DocsToKGError as exc:
             self._telemetry.log("WARNING", "circuit_not_shared", **cause(exc))

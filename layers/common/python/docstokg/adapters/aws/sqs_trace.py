@@ -15,7 +15,7 @@ class SqsTrace(Warmed):
     def send(self, message: TraceMessage, deadline: Deadline) -> None:
         """Send one message, or raise within the timeout."""
         body = message.model_dump_json()
-        self._service.ask("send_message", deadline, QueueUrl=self._queue_url, MessageBody=body)
+        self._service.request("send_message", deadline, QueueUrl=self._queue_url, MessageBody=body)
 
 
 def _region(queue_url: str) -> str | None:

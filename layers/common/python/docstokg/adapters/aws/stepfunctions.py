@@ -20,9 +20,9 @@ class StepFunctionsWorkflow:
 
         Raise `Timeout`, `Unavailable` or `WrongAnswer` on failure.
         """
-        given = {"stateMachineArn": self._arn, "input": envelope.model_dump_json()}
-        execution = self._service.ask(
-            "start_sync_execution", Deadline.after(self._longest_s), **given
+        arguments = {"stateMachineArn": self._arn, "input": envelope.model_dump_json()}
+        execution = self._service.request(
+            "start_sync_execution", Deadline.after(self._longest_s), **arguments
         )
         if (status := execution.get("status")) == "TIMED_OUT":
             raise Timeout("the workflow ran out of time")

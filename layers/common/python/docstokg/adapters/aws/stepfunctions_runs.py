@@ -39,9 +39,9 @@ class StepFunctionsRuns:
 
     def start(self, name: str, arguments: Mapping[str, Any]) -> None:
         """Start an execution of this name; raise `Unavailable` if the service refuses it."""
-        given = {"name": name, "input": json.dumps(arguments, ensure_ascii=False)}
-        self._service.ask(
-            "start_execution", Deadline.after(TIME_S), stateMachineArn=self._arn, **given
+        request = {"name": name, "input": json.dumps(arguments, ensure_ascii=False)}
+        self._service.request(
+            "start_execution", Deadline.after(TIME_S), stateMachineArn=self._arn, **request
         )
 
     def call_later(
@@ -96,17 +96,20 @@ class StepFunctionsRuns:
 
         Raise `Unavailable` for an unknown one.
         """
-        self._service.ask(
+        self._service.request(
             "stop_execution", Deadline.after(TIME_S), executionArn=f"{self._executions}:{name}"
         )
 
     def unfinished(self) -> Mapping[str, float]:
         """Return the start times of at most 100 executions that run, not those pending redrive."""
         which = {"statusFilter": "RUNNING", "maxResults": MOST_UNFINISHED}
-        page = self._service.ask(
+        page = self._service.request(
             "list_executions", Deadline.after(TIME_S), stateMachineArn=self._arn, **which
         )
-        return {one["name"]: one["startDate"].timestamp() for one in page["executions"]}
+        return {
+            execution["name"]: execution["startDate"].timestamp()
+            for execution in page["executions"]
+        }
 
     def _schedule(self, client: Any, name: str) -> dict[str, Any] | None:
         try:

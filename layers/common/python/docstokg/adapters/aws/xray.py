@@ -26,7 +26,7 @@ class XRay:
         """Return whether an X-Ray daemon is available."""
         return DAEMON in environ
 
-    def record(self, name: str, started: float, ended: float, outcome: str) -> None:
+    def record(self, name: str, started: float, end_time: float, outcome: str) -> None:
         """Send one subsegment if the trace is sampled; failures are ignored."""
         fields = self._environ.get(TRACE, "").split(";")
         trace = dict(field.split("=", 1) for field in fields if "=" in field)
@@ -39,7 +39,7 @@ class XRay:
             "parent_id": trace["Parent"],
             "type": "subsegment",
             "start_time": started,
-            "end_time": ended,
+            "end_time": end_time,
             # Only the error type: a vendor's message may contain the question.
             "fault": outcome != "ok",
             "annotations": {"outcome": outcome},

@@ -48,20 +48,23 @@ class BedrockEmbedder(HttpEmbedder):
     ) -> None:
         """`model`: its id or inference profile."""
         model = model or BEDROCK_EMBEDDER
-        known = next((name for name in EMBEDDERS if model.endswith(name)), None)
-        if known is None:
+        base_model = next((name for name in EMBEDDERS if model.endswith(name)), None)
+        if base_model is None:
             names = ", ".join(EMBEDDERS)
             raise Misconfigured(f"DOCSTOKG_EMBED_MODEL {model!r} is not one of {names}")
-        default, self._longest = EMBEDDERS[known]
+        default, self._longest = EMBEDDERS[base_model]
         signer = Signer("bedrock")
         super().__init__(
             provider="bedrock",
             base_urls=[_address(url, model, signer) for url in base_urls or [""]],
-            model=known,  # the same vectors from every region and profile
+            model=base_model,  # the same vectors from every region and profile
             dimension=dimension or default,
             api_key=signer,
         )
-        self._is_titan, self._is_v4 = known == BEDROCK_EMBEDDER, known == "cohere.embed-v4:0"
+        self._is_titan, self._is_v4 = (
+            base_model == BEDROCK_EMBEDDER,
+            base_model == "cohere.embed-v4:0",
+        )
         self._input_type = "search_document"
         self._asking = copy(self)
         self._asking._input_type = "search_query"
@@ -75,11 +78,11 @@ class BedrockEmbedder(HttpEmbedder):
             return super()._embedded(batch, deadline)
         pool = ThreadPoolExecutor(AT_ONCE)
         try:
-            return list(pool.map(partial(self._one, deadline), batch))
+            return list(pool.map(partial(self._embedding, deadline), batch))
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
-    def _one(self, deadline: Deadline, text: str) -> bytes:
+    def _embedding(self, deadline: Deadline, text: str) -> bytes:
         (vector,) = super()._embedded([text], deadline)
         return vector
 

@@ -69,9 +69,9 @@ class HttpChat:
     """Models of OpenAI and of compatible servers, each with a circuit of its own."""
 
     def __init__(self) -> None:
-        self._endpoint = cache(_made)
+        self._endpoint = cache(_endpoint_of)
 
-    def ask(
+    def generate(
         self,
         route: ModelRoute,
         call: ModelCall,
@@ -94,9 +94,9 @@ class HttpChat:
         )
 
 
-def _made(route: ModelRoute, whom: str) -> Endpoint:
+def _endpoint_of(route: ModelRoute, whom: str) -> Endpoint:
     address = f"{(route.base_url or OPENAI).rstrip('/')}/chat/completions"
-    return Endpoint(address, route.api_key, most=MOST_BYTES, whom=whom, counts=(Unavailable,))
+    return Endpoint(address, route.api_key, max_bytes=MOST_BYTES, whom=whom, counts=(Unavailable,))
 
 
 def _whole(whom: str, answer: Any) -> ModelReply:
@@ -141,10 +141,10 @@ def _reply(
 
 
 def _events(blocks: Iterator[bytes], whom: str) -> Iterator[Any]:
-    rest = b""
+    tail = b""
     for block in blocks:
-        *lines, rest = (rest + block).split(b"\n")
-        if len(rest) > LONGEST_EVENT:
+        *lines, tail = (tail + block).split(b"\n")
+        if len(tail) > LONGEST_EVENT:
             raise WrongAnswer(f"{whom} sent an event of more than {LONGEST_EVENT} bytes")
         for line in lines:
             name, _, data = line.partition(b":")

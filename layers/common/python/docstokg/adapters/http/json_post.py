@@ -34,28 +34,33 @@ class Endpoint:
         url: str,
         api_key: Credential,
         clock: Callable[[], float] = time.monotonic,
-        most: int = LONGEST_ANSWER,
+        max_bytes: int = LONGEST_ANSWER,
         whom: str | None = None,
         counts: tuple[type[DocsToKGError], ...] = (DocsToKGError,),
     ) -> None:
-        """`most`: maximum response bytes, decompressed. `whom`: its name in messages.
+        """`max_bytes`: maximum size of the response, decompressed. `whom`: its name in messages.
 
         `counts`: errors that count as failures.
         """
-        self.url, self._whom, self._api_key, self._most = url, whom or host_of(url), api_key, most
+        self.url, self._whom, self._api_key, self._most = (
+            url,
+            whom or host_of(url),
+            api_key,
+            max_bytes,
+        )
         self._breaker = Breaker(self._whom, counts=counts, clock=clock)
 
     def post[Answer](
         self,
         payload: Mapping[str, Any],
         deadline: Deadline,
-        read: Callable[[Any], Answer],
+        parse: Callable[[Any], Answer],
         read_events: Callable[[Iterator[bytes]], Answer] | None = None,
     ) -> Answer:
-        """Send, and return the result of `read` on the parsed JSON, within `deadline`.
+        """Send, and return the result of `parse` on the parsed JSON, within `deadline`.
 
         `read_events`: reads an event stream. Raises `CircuitOpen`, the errors of `refusal` and
-        `read_within`, and `WrongAnswer` (not JSON, or by `read`).
+        `read_within`, and `WrongAnswer` (not JSON, or by `parse`).
         """
         if deadline.is_over():
             raise Timeout(f"no time was left to ask {self._whom}")
@@ -71,13 +76,13 @@ class Endpoint:
                 raise refusal(self._whom, response.status)
             if read_events is not None and EVENTS in response.headers.get("content-type", ""):
                 return read_events(blocks)
-            return read(parsed(b"".join(blocks), self._whom))
+            return parse(parsed(b"".join(blocks), self._whom))
 
-        def ask() -> urllib3.BaseHTTPResponse:
+        def request() -> urllib3.BaseHTTPResponse:
             return send("POST", self.url, deadline, headers, body)
 
         return self._breaker.call(
-            lambda: read_within(ask, self._whom, deadline, self._most, answered), deadline
+            lambda: read_within(request, self._whom, deadline, self._most, answered), deadline
         )
 
 
@@ -97,10 +102,10 @@ def checked[Shape](shape: type[Shape] | TypeAdapter[Shape], answer: Any, model: 
 def first_that_answers[Answer](
     endpoints: list[Endpoint],
     payload: Mapping[str, Any],
-    read: Callable[[Any], Answer],
+    parse: Callable[[Any], Answer],
     deadline: Deadline,
 ) -> Answer:
-    """Call endpoints in order until `read` accepts a response; raise the last error if none does.
+    """Call endpoints in order until `parse` accepts a response; raise the last error if none does.
 
     Each but the last gets 60 % of the remaining time.
     """
@@ -110,7 +115,7 @@ def first_that_answers[Answer](
             break
         limit = deadline if position == len(endpoints) - 1 else deadline.share(FIRST_SHARE)
         try:
-            return endpoint.post(payload, limit, read)
+            return endpoint.post(payload, limit, parse)
         except DocsToKGError as exc:
             error = exc
     raise error

@@ -32,19 +32,19 @@ class HttpVerifier:
     def __init__(self, url: str, label: str, threshold: float, api_key: str | None = None) -> None:
         self.name, self.threshold = f"http:{host_of(url)}", threshold
         self._label = label.casefold()
-        self._endpoint = Endpoint(url, api_key, most=MOST_BYTES)
+        self._endpoint = Endpoint(url, api_key, max_bytes=MOST_BYTES)
 
     def verify(self, pairs: Sequence[Pair], deadline: Deadline) -> Sequence[Opinion | None]:
         """Return one opinion per pair; raise errors as `Endpoint.post`, `WrongAnswer`: no label."""
-        found: list[Opinion] = []
+        opinions: list[Opinion] = []
         inputs = [[source, pair.claim] for pair in pairs for source in pair.sources]
         for batch in batched(inputs, BATCH):
             if deadline.is_over():
                 raise Timeout(
-                    f"{self.name}: {len(found)} of {len(inputs)} inputs were read in time"
+                    f"{self.name}: {len(opinions)} of {len(inputs)} inputs were read in time"
                 )
-            found += self._predicted(batch, deadline)
-        rows: Iterator[Opinion] = iter(found)
+            opinions += self._predicted(batch, deadline)
+        rows: Iterator[Opinion] = iter(opinions)
         return [strongest(list(islice(rows, len(pair.sources)))) for pair in pairs]
 
     def _predicted(self, batch: Sequence[list[str]], deadline: Deadline) -> list[Opinion]:
@@ -55,7 +55,9 @@ class HttpVerifier:
         rows = checked(_ROWS, answer, self.name)
         if len(rows) != count:
             raise WrongAnswer(f"{self.name}: {len(rows)} predictions for {count} inputs")
-        scores = [{one.label.casefold(): one.score for one in row} for row in rows]
+        scores = [
+            {prediction.label.casefold(): prediction.score for prediction in row} for row in rows
+        ]
         if any(self._label not in row for row in scores):
             raise WrongAnswer(f"{self.name}: no class is named {self._label!r}")
         return [Opinion(row[self._label], row.get(CONTRADICTION)) for row in scores]

@@ -172,7 +172,7 @@ class Neo4jGraph:
 
     def info(self, deadline: Deadline) -> GraphInfo:
         """Return counts of the last finished load, zeros before one; raise errors as `slice`."""
-        rows = self._ask(cypher.INFO, {"name": STORE}, deadline)
+        rows = self._run_query(cypher.INFO, {"name": STORE}, deadline)
         if not rows or rows[0]["chunks"] is None:
             return GraphInfo()
         return GraphInfo(**{name: rows[0][name] for name in GraphInfo.model_fields})
@@ -187,7 +187,7 @@ class Neo4jGraph:
     ) -> list[Record]:
         if not ids:
             return []
-        return self._ask(template, _groups(scope) | {"ids": _folded(scope, ids)}, deadline)
+        return self._run_query(template, _groups(scope) | {"ids": _folded(scope, ids)}, deadline)
 
     def _sliced(
         self,
@@ -197,7 +197,7 @@ class Neo4jGraph:
         scope: Scope,
         deadline: Deadline,
     ) -> GraphSlice:
-        rows = self._ask(template, parameters, deadline.limit(self._cap_s))
+        rows = self._run_query(template, parameters, deadline.limit(self._cap_s))
         ids_of_keys = {entity_key(scope.namespace, name): name for name in request.known_ids}
         try:
             (row,) = rows
@@ -205,7 +205,7 @@ class Neo4jGraph:
         except (KeyError, TypeError, ValueError, IndexError) as exc:
             raise WrongAnswer(f"Neo4j answered {template.name} in an unknown shape") from exc
 
-    def _ask(
+    def _run_query(
         self, template: Template, parameters: Mapping[str, object], deadline: Deadline
     ) -> list[Record]:
         self._require_admitted(template)
@@ -213,13 +213,13 @@ class Neo4jGraph:
             raise Timeout("no time left to ask Neo4j")
         parameter_map = template.checked(parameters)
 
-        def ask() -> list[Record]:
+        def request() -> list[Record]:
             with self._telemetry.span(f"graph.{template.name}"):
                 return self._server.read(template.text, parameter_map, deadline)
 
         try:
             # Health checks call the graph itself, ignoring other processes' circuits.
-            rows = self._breaker.call(ask, deadline, alone=template is cypher.INFO)
+            rows = self._breaker.call(request, deadline, alone=template is cypher.INFO)
         except Timeout:
             self._telemetry.count("cypher_timeout_total", template=template.name)
             self._check_behind()  # the planning may have taken so long
@@ -380,7 +380,9 @@ def _slice(row: Record, ids_of_keys: Mapping[int, str]) -> GraphSlice:
         chunks=tuple(SliceChunk(*chunk[:3]) for chunk in sorted(row["chunk_rows"])),
         mentions=tuple(sorted(mentions)),  # by uuid and entity: no two share both
         relations=ordered(relations),
-        members=tuple(sorted((group, uuid) for group, own in row["member_rows"] for uuid in own)),
+        members=tuple(
+            sorted((group, uuid) for group, uuids in row["member_rows"] for uuid in uuids)
+        ),
     )
 
 

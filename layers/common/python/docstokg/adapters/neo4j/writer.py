@@ -54,7 +54,7 @@ class Neo4jGraphWriter:
         rows = []
         for node in nodes:
             topics = sorted(set(node.topics))
-            made = {
+            derived = {
                 "key": chunk_key(node.uuid),
                 "document": namespaced(node.namespace, node.doc_id),
                 "acl": sorted(set(node.acl)),
@@ -62,7 +62,7 @@ class Neo4jGraphWriter:
                 "topics": topics,
                 "topic_keys": [namespaced(node.namespace, topic) for topic in topics],
             }
-            rows.append(node.model_dump() | made)
+            rows.append(node.model_dump() | derived)
         self._put(cypher.PUT_CHUNKS, rows)
 
     def put_entities(self, entities: Sequence[EntityRecord]) -> None:
@@ -70,14 +70,14 @@ class Neo4jGraphWriter:
         rows = []
         for entity in sorted(entities, key=lambda entity: entity.id):
             keys = alias_keys(entity.id, entity.name, entity.synonyms)
-            made = {
+            derived = {
                 "type_key": (entity.type or "").casefold(),
                 "aliases": [
                     _alias(entity.namespace, key) | {"preferred": preferred}
                     for key, preferred in keys
                 ],
             }
-            rows.append(entity.model_dump() | _named(entity.namespace, entity.id) | made)
+            rows.append(entity.model_dump() | _named(entity.namespace, entity.id) | derived)
         self._put(cypher.PUT_ENTITIES, rows)
 
     def put_relations(self, relations: Sequence[RelationRecord]) -> None:
@@ -145,7 +145,7 @@ class Neo4jGraphWriter:
         for row in self._pages(cypher.NAMES, namespace):
             yield row["uuid"], row["names"]
 
-    def stated(self, namespace: str, uuids: Sequence[str]) -> dict[str, set[str]]:
+    def relation_ends(self, namespace: str, uuids: Sequence[str]) -> dict[str, set[str]]:
         """Map uuids of chunks that are evidence for relations to the entity ids at their ends."""
         rows = self._read(cypher.STATED, {"namespace": namespace, "uuids": list(uuids)})
         return {row["uuid"]: set(row["ends"]) for row in rows}
@@ -170,17 +170,17 @@ class Neo4jGraphWriter:
 
         None: all of the namespace, with every entity. `tidy`: then remove unsupported entities.
         """
-        gone = 0
+        deleted = 0
         targets = [row[0] for row in self.labels(namespace)] if uuids is None else list(uuids)
-        for some in batched(targets, BATCH):
-            part = {"namespace": namespace, "uuids": list(some)}
-            gone += self._write(cypher.DELETE_CHUNKS, part)[0]["done"]
+        for batch in batched(targets, BATCH):
+            part = {"namespace": namespace, "uuids": list(batch)}
+            deleted += self._write(cypher.DELETE_CHUNKS, part)[0]["done"]
         if uuids is None:
             self.note_recogniser(namespace, "")
             self._repeat(cypher.DELETE_ENTITIES, namespace=namespace)
         if tidy:
             self._tidy(namespace)
-        return gone
+        return deleted
 
     def close_load(self, namespace: str = "") -> None:
         """Link relations to later chunks, update counts, drop unsupported entities ("": of all)."""

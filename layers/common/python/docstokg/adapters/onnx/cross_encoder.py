@@ -60,7 +60,7 @@ class CrossEncoder:
         """
         fixed = self.session.get_inputs()[0].shape[-1]
         longest = fixed if isinstance(fixed, int) else max(len(item) for item in encoded)
-        pad = next((id_ for one in _PADS if (id_ := self.tokenizer.token_to_id(one))), 0)
+        pad = next((id_ for token in _PADS if (id_ := self.tokenizer.token_to_id(token))), 0)
 
         def column(values: Sequence[Sequence[int]], fill: int) -> NDArray[np.int64]:
             rows = [[*row, *[fill] * (longest - len(row))] for row in values]

@@ -51,7 +51,7 @@ class FolderEncoder(OnnxMiniLm):
     """
 
     def __init__(self, folder: Path, threads: int = 1) -> None:
-        files = sorted(folder.rglob("*.onnx"), key=lambda one: ("quant" not in one.name, one))
+        files = sorted(folder.rglob("*.onnx"), key=lambda path: ("quant" not in path.name, path))
         if not files:
             raise Misconfigured(f"{folder} holds no ONNX file")
         super().__init__(str(files[0]), str(folder / "tokenizer.json"), threads)
@@ -62,8 +62,8 @@ class FolderEncoder(OnnxMiniLm):
         """Return the name of the space: folder, and a digest of weights and prefixes."""
         digest = hashlib.sha256(self._model().read_bytes())
         digest.update(repr(self._reads).encode())
-        known = {folder_of(name): name for name in PACKAGED}
-        return f"{known.get(self._folder, self._folder.name)}@{digest.hexdigest()[:8]}"
+        packaged = {folder_of(name): name for name in PACKAGED}
+        return f"{packaged.get(self._folder, self._folder.name)}@{digest.hexdigest()[:8]}"
 
     @property
     def dimension(self) -> int:
@@ -86,8 +86,8 @@ class FolderEncoder(OnnxMiniLm):
         """Embed as `embedded_apart` does."""
         return embedded_apart(self.embed, texts, parts)
 
-    def _pooled(self, read: Reading) -> Floats:
-        return read.hidden[0] if self._reads.pooling == "cls" else super()._pooled(read)
+    def _pooled(self, reading: Reading) -> Floats:
+        return reading.hidden[0] if self._reads.pooling == "cls" else super()._pooled(reading)
 
     @cached_property
     def _quick(self) -> None:

@@ -86,8 +86,8 @@ class OnnxMiniLm:
         at most `TOLERANCE`. Raise `Timeout` between texts, `Unavailable` if the model fails.
         """
         vectors = [b""] * len(texts)
-        for index, read in self._readings(texts, deadline):
-            vectors[index] = pack(self._pooled(read))
+        for index, reading in self._readings(texts, deadline):
+            vectors[index] = pack(self._pooled(reading))
         return tuple(vectors)
 
     def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
@@ -98,14 +98,17 @@ class OnnxMiniLm:
         """
         whole = [b""] * len(texts)
         vectors: list[list[bytes]] = [[] for _ in texts]
-        for index, read in self._readings(texts, None):
-            whole[index] = pack(read.hidden.mean(axis=0))
-            vectors[index] = [_part(read, begin, end) for begin, end in parts[index]]
-        unread = [(i, k) for i, own in enumerate(vectors) for k, part in enumerate(own) if not part]
-        rest = self.embed([texts[i][slice(*parts[i][k])] for i, k in unread], None)
-        for (i, k), vector in zip(unread, rest, strict=True):
+        for index, reading in self._readings(texts, None):
+            whole[index] = pack(reading.hidden.mean(axis=0))
+            vectors[index] = [_part(reading, begin, end) for begin, end in parts[index]]
+        unread = [(i, k) for i, row in enumerate(vectors) for k, part in enumerate(row) if not part]
+        embedded = self.embed([texts[i][slice(*parts[i][k])] for i, k in unread], None)
+        for (i, k), vector in zip(unread, embedded, strict=True):
             vectors[i][k] = vector
-        return tuple((one, packed(own)) for one, own in zip(whole, vectors, strict=True))
+        return tuple(
+            (text_vector, packed(span_vectors))
+            for text_vector, span_vectors in zip(whole, vectors, strict=True)
+        )
 
     def _readings(
         self, texts: Sequence[str], deadline: Deadline | None
@@ -116,8 +119,8 @@ class OnnxMiniLm:
                 raise Timeout(f"{done} of {len(texts)} texts were embedded in time")
             yield done, Reading(_run(session, item), item.offsets)
 
-    def _pooled(self, read: "Reading") -> Floats:
-        return np.asarray(read.hidden.mean(axis=0), dtype=np.float32)
+    def _pooled(self, reading: "Reading") -> Floats:
+        return np.asarray(reading.hidden.mean(axis=0), dtype=np.float32)
 
     @cached_property
     def _opened(self) -> tuple[Any, Any]:
@@ -133,8 +136,8 @@ class OnnxMiniLm:
         return session, self._tokenizer()
 
     def _is_exact(self) -> bool:
-        most = {"a": np.full((1, 4), 255, np.uint8), "b": np.full((4, 16), 127, np.int8)}
-        (product,) = open_session(PROBE, 1, INSTALL).run(["product"], most)
+        inputs = {"a": np.full((1, 4), 255, np.uint8), "b": np.full((4, 16), 127, np.int8)}
+        (product,) = open_session(PROBE, 1, INSTALL).run(["product"], inputs)
         return bool((product == 4 * 255 * 127).all())
 
     def _model(self) -> Path:
@@ -155,20 +158,20 @@ class Reading(NamedTuple):
     offsets: Sequence[tuple[int, int]]
 
 
-def _part(read: Reading, begin: int, end: int) -> bytes:
-    rows = [row for row, (a, b) in enumerate(read.offsets) if begin <= a < b <= end]
-    last = max((b for _, b in read.offsets), default=0)
+def _part(reading: Reading, begin: int, end: int) -> bytes:
+    rows = [row for row, (a, b) in enumerate(reading.offsets) if begin <= a < b <= end]
+    last = max((b for _, b in reading.offsets), default=0)
     # Less than half of a sentence does not represent it.
-    if not rows or (last < end and read.offsets[rows[-1]][1] - begin < (end - begin) / 2):
+    if not rows or (last < end and reading.offsets[rows[-1]][1] - begin < (end - begin) / 2):
         return b""
-    return pack(read.hidden[rows].mean(axis=0))
+    return pack(reading.hidden[rows].mean(axis=0))
 
 
 def _run(session: Any, item: Any) -> Floats:
     ids = np.array([item.ids], dtype=np.int64)
-    given = {"ids": ids, "input_ids": ids, "attention_mask": np.ones_like(ids)}
-    given["token_type_ids"] = np.zeros_like(ids)
-    feed = {one.name: given[one.name] for one in session.get_inputs()}
+    inputs = {"ids": ids, "input_ids": ids, "attention_mask": np.ones_like(ids)}
+    inputs["token_type_ids"] = np.zeros_like(ids)
+    feed = {tensor.name: inputs[tensor.name] for tensor in session.get_inputs()}
     try:
         hidden: Floats = session.run(None, feed)[0][0]
     except vendor_errors() as broken:

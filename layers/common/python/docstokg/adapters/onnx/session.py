@@ -12,12 +12,12 @@ def vendor_errors() -> tuple[type[Exception], ...]:
     """Return onnxruntime's errors, RuntimeError and ValueError for an `except`; imports it."""
     from onnxruntime.capi import onnxruntime_pybind11_state as state
 
-    own = tuple(
+    classes = tuple(
         thing
         for thing in vars(state).values()
         if isinstance(thing, type) and issubclass(thing, Exception)
     )
-    return (*own, RuntimeError, ValueError)
+    return (*classes, RuntimeError, ValueError)
 
 
 def open_session(model: Path, threads: int, remedy: str, weights: Path | None = None) -> Any:
@@ -35,8 +35,8 @@ def open_session(model: Path, threads: int, remedy: str, weights: Path | None = 
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     if weights is not None:
         options.add_session_config_entry(FOLDER, str(weights))
-    given = str(model) if weights is None else model.read_bytes()
+    source = str(model) if weights is None else model.read_bytes()
     try:
-        return onnxruntime.InferenceSession(given, options, providers=["CPUExecutionProvider"])
+        return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
     except vendor_errors() as broken:
         raise Misconfigured(f"{model} is not a readable model: {remedy}") from broken

@@ -81,8 +81,8 @@ class OnnxSplade:
                 if deadline is not None and deadline.is_over():
                     raise Timeout(f"{done} of {len(texts)} texts were encoded in time")
                 weights = network.weigh(batch, PASSAGE_TOKENS)
-                for place, own in zip(batch.places, weights, strict=True):
-                    results[start + place] = own
+                for place, row in zip(batch.places, weights, strict=True):
+                    results[start + place] = row
                 done += len(batch.places)
         return tuple(results)
 
@@ -122,8 +122,8 @@ class _Loaded:
 
     def batches(self, texts: Sequence[str]) -> Iterator[_Batch]:
         by_length: dict[int, list[tuple[int, list[int]]]] = defaultdict(list)
-        for place, read in enumerate(self._tokenizer.encode_batch(list(texts))):
-            by_length[-(-len(read.ids) // STEP) * STEP].append((place, read.ids))
+        for place, encoding in enumerate(self._tokenizer.encode_batch(list(texts))):
+            by_length[-(-len(encoding.ids) // STEP) * STEP].append((place, encoding.ids))
         for length, rows in sorted(by_length.items()):
             size = max(1, BATCH_PIECES // length)
             for part in batched(rows, size):

@@ -83,14 +83,17 @@ class OnnxVerifier:
             for window in self._windows(source, pair.claim)
         ]
         rows.sort(key=lambda row: len(row[1]))  # little padding
-        found: dict[int, list[Opinion]] = {}
+        opinions_by_pair: dict[int, list[Opinion]] = {}
         for start in range(0, len(rows), BATCH):
             if deadline.is_over():
                 raise Timeout(f"{self.name}: {start} of {len(rows)} windows were read in time")
             batch = rows[start : start + BATCH]
             for (place, _), opinion in zip(batch, self._opinions(batch), strict=True):
-                found.setdefault(place, []).append(opinion)
-        return [strongest(found[n]) if n in found else None for n in range(len(pairs))]
+                opinions_by_pair.setdefault(place, []).append(opinion)
+        return [
+            strongest(opinions_by_pair[n]) if n in opinions_by_pair else None
+            for n in range(len(pairs))
+        ]
 
     def _windows(self, source: str, claim: str) -> list[Any]:
         card, tokenizer = self._card, self._encoder.tokenizer
@@ -134,7 +137,7 @@ class OnnxVerifier:
 
     def _weakest(self, tokens: Iterable[NDArray[np.float64]]) -> Opinion:
         opinions = map(self._opinion, tokens)
-        return min(opinions, key=lambda one: one.supported, default=Opinion(0.0))
+        return min(opinions, key=lambda opinion: opinion.supported, default=Opinion(0.0))
 
     @cached_property
     def _is_spans(self) -> bool:
@@ -160,7 +163,9 @@ class OnnxVerifier:
         except (OSError, ValueError, TypeError, LookupError, AttributeError) as wrong:
             raise Misconfigured(f"{file} is missing or has no id2label ({SETTING})") from wrong
         usual: Role | None = "supported" if len(names) == 1 else None
-        roles = tuple(self._card.labels.get(one, ROLES.get(one.casefold(), usual)) for one in names)
+        roles = tuple(
+            self._card.labels.get(label, ROLES.get(label.casefold(), usual)) for label in names
+        )
         if not {"supported", "unsupported"} & set(roles):
             raise Misconfigured(f"{file}: say in verifier.json which of {names} is `supported`")
         return roles

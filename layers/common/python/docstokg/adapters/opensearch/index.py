@@ -110,8 +110,8 @@ class OpenSearchIndex:
                 # BM25 with the word counts of all shards: docs/measured.md, retrieval.
                 header["search_type"] = "dfs_query_then_fetch"
             of = () if query.channel == "facts" else scope.namespaces
-            held = tuple({code for name in of for code in self._languages.get(name, ())})
-            words = _words(query.text, held)
+            codes = tuple({code for name in of for code in self._languages.get(name, ())})
+            words = _words(query.text, codes)
             lines += [json.dumps(header), _child(query, words, scope, child_ms, self._rarity)]
         with self._telemetry.span("index.search", children=len(queries)):
             answer = self._post("/_msearch", "\n".join(lines) + "\n", deadline)
@@ -143,9 +143,9 @@ class OpenSearchIndex:
                     failed.append(doc["_id"])
                     cause = cause or _cause(doc["error"])
                 elif doc["found"] and _visible_to(
-                    shown := json.loads(doc["fields"]["shown"][0]), scope, groups
+                    content := json.loads(doc["fields"]["shown"][0]), scope, groups
                 ):
-                    chunks[doc["_id"]] = _stored(doc["_id"], shown)
+                    chunks[doc["_id"]] = _stored(doc["_id"], content)
                 else:
                     missing.append(doc["_id"])
         for uuid in sorted(outdated(chunks.values())):
@@ -185,14 +185,14 @@ class OpenSearchIndex:
                 {"_source": "false", "stored_fields": fields},
             )
 
-    def info(self, deadline: Deadline, anew: bool = False) -> IndexInfo:
+    def info(self, deadline: Deadline, refresh: bool = False) -> IndexInfo:
         """Return the counts and the notes of `open_load`; raise `NotLoaded` without an index.
 
-        An answer with a model is cached for `info_ttl_s`; `anew`: skip the cache, and wait for the
-        shards of an index that another load has just created.
+        An answer with a model is cached for `info_ttl_s`; `refresh`: skip the cache, and wait for
+        the shards of an index that another load has just created.
         """
         entry = self._info
-        if not anew and entry is not None and time.monotonic() - entry[0] < self._info_ttl_s:
+        if not refresh and entry is not None and time.monotonic() - entry[0] < self._info_ttl_s:
             return entry[1]
         self._info = None
         notes = self._breaker.call(
@@ -203,10 +203,10 @@ class OpenSearchIndex:
                 f"there is no index {self._name!r}: run `docstokg load SOURCE` first, or set "
                 "DOCSTOKG_INDEX_NAME"
             )
-        if anew:
+        if refresh:
             await_shards(self._server, self._name, facts_alias(self._name))
-        known = [facet(LANGUAGE, code) for code in ANALYSED]
-        codes = {"held": {"terms": {"field": "facets", "include": known, "size": len(known)}}}
+        facets = [facet(LANGUAGE, code) for code in ANALYSED]
+        codes = {"held": {"terms": {"field": "facets", "include": facets, "size": len(facets)}}}
         by_name = {"field": "namespace", "size": MAX_NAMESPACES}
         spaces = {"spaces": {"terms": by_name, "aggs": codes}}
         count = {"size": 0, "track_total_hits": True, "aggs": spaces}
@@ -224,8 +224,15 @@ class OpenSearchIndex:
             facts = 0 if absent else of_facts["hits"]["total"]["value"]
             buckets = of_chunks["aggregations"]["spaces"]["buckets"]
             namespaces = tuple(sorted(bucket["key"] for bucket in buckets))
-            held = {space["key"]: _held(space) for space in buckets if space["held"]["buckets"]}
-            self._languages = {key: tuple(own.keys() - {ENGLISH}) for key, own in held.items()}
+            languages = {
+                space["key"]: _language_shares(space)
+                for space in buckets
+                if space["held"]["buckets"]
+            }
+            self._languages = {
+                key: tuple(shares_by_code.keys() - {ENGLISH})
+                for key, shares_by_code in languages.items()
+            }
         info = IndexInfo(
             embedding_model=notes.get("embedding_model"),
             dimension=notes.get("dimension"),
@@ -234,7 +241,7 @@ class OpenSearchIndex:
             facts=facts,
             unfinished=notes["unfinished"],
             namespaces=namespaces,
-            languages=held,
+            languages=languages,
             is_one_space=True,
         )
         self._count_tokens(notes.get("finished"), chunks, deadline)
@@ -280,11 +287,11 @@ class OpenSearchIndex:
     def _post(
         self, path: str, body: str, deadline: Deadline, params: Mapping[str, str] | None = None
     ) -> Json:
-        def ask() -> Json:
+        def request() -> Json:
             return self._server.call("POST", path, deadline=deadline, body=body, params=params)
 
         try:
-            return self._breaker.call(ask, deadline)
+            return self._breaker.call(request, deadline)
         except DocsToKGError:
             self._info = None
             raise
@@ -395,11 +402,11 @@ def _words(text: str, languages: Sequence[str]) -> str:
     return text
 
 
-def _held(space: Json) -> dict[str, float]:
-    held = {
+def _language_shares(space: Json) -> dict[str, float]:
+    counts = {
         json.loads(b["key"].partition("=")[2]): b["doc_count"] for b in space["held"]["buckets"]
     }
-    return shares(held | {ENGLISH: space["doc_count"] - sum(held.values())})
+    return shares(counts | {ENGLISH: space["doc_count"] - sum(counts.values())})
 
 
 def _kinds(error: object) -> set[str]:
@@ -407,8 +414,8 @@ def _kinds(error: object) -> set[str]:
         return set().union(*(_kinds(part) for part in error))
     if not isinstance(error, dict):
         return set()
-    own = {error["type"]} if isinstance(error.get("type"), str) else set()
-    return own.union(*(_kinds(part) for part in error.values()))
+    kinds = {error["type"]} if isinstance(error.get("type"), str) else set()
+    return kinds.union(*(_kinds(part) for part in error.values()))
 
 
 def _cause(error: object) -> str:
@@ -429,16 +436,16 @@ def _result(query: ChannelQuery, child: Json) -> ChannelResult:
     elif broken := child["_shards"]["failed"]:
         cause = f"{broken} of {child['_shards']['total']} shards failed"
     if query.channel == "facts":
-        found: Json = {"facts": tuple(map(_fact_hit, child["hits"]["hits"]))}
+        hits: Json = {"facts": tuple(map(_fact_hit, child["hits"]["hits"]))}
     else:
         cosine = query.channel == "dense"
-        found = {"hits": tuple(_hit(hit, cosine) for hit in child["hits"]["hits"])}
+        hits = {"hits": tuple(_hit(hit, cosine) for hit in child["hits"]["hits"])}
     return ChannelResult(
         channel=query.channel,
         took_ms=float(child["took"]),
         partial=cause is not None,
         cause=cause,
-        **found,
+        **hits,
     )
 
 
@@ -481,18 +488,18 @@ def _compact(text: str | None) -> bytes | None:
 
 
 def _visible_to(source: Json, scope: Scope, groups: Sequence[Sequence[str]]) -> bool:
-    own = set(source.get("facets", ()))
+    facets = set(source.get("facets", ()))
     return (
         source["namespace"] in scope.namespaces
         and may_see(source.get("acl", ()), scope.groups)
         and (scope.doc_ids is None or source["doc_id"] in scope.doc_ids)
-        and all(not own.isdisjoint(group) for group in groups)
+        and all(not facets.isdisjoint(group) for group in groups)
     )
 
 
-def _stored(uuid: str, shown: Json) -> StoredChunk:
-    fields = {name: shown[name] for name in _SHOWN if name in shown}
-    return StoredChunk(uuid=uuid, vector=_compact(shown["compact"]), **fields)
+def _stored(uuid: str, content: Json) -> StoredChunk:
+    fields = {name: content[name] for name in _SHOWN if name in content}
+    return StoredChunk(uuid=uuid, vector=_compact(content["compact"]), **fields)
 
 
 _SHOWN = StoredChunk.model_fields.keys() - {"uuid", "vector"}

@@ -68,8 +68,8 @@ def template() -> Json:
 
 def index_settings(kind: str, shards: Shards) -> Json:
     """Return the settings of a new index of one kind: chunks, facts or documents."""
-    own = template().get(kind, {}).get("settings", {}).get("index", {})
-    return {"index": {**own, **SLOW_LOGS, **shards.settings()}}
+    settings = template().get(kind, {}).get("settings", {}).get("index", {})
+    return {"index": {**settings, **SLOW_LOGS, **shards.settings()}}
 
 
 def feature_name(token: str) -> str:

@@ -36,10 +36,10 @@ class Lease:
     """
 
     def __init__(
-        self, server: Server, name: str, own: str, telemetry: Telemetry | None = None
+        self, server: Server, name: str, key: str, telemetry: Telemetry | None = None
     ) -> None:
         self._telemetry = telemetry or Telemetry()
-        self._server, self._name, self._own = server, name, own
+        self._server, self._name, self._own = server, name, key
         self._path = f"/{name}-documents"
         self._call = limited(server, CALL_S, answered=CONFLICT)
         self._stamp: Stamp | None = None
@@ -89,7 +89,9 @@ class Lease:
             if stamp is not None:
                 self._stamp, self._renewed = stamp, time.monotonic()
                 self._ended = threading.Event()
-                threading.Thread(target=self._keep, args=(self._ended,), daemon=True).start()
+                threading.Thread(
+                    target=self._renew_regularly, args=(self._ended,), daemon=True
+                ).start()
         return True
 
     def _is_held(self, version: Stamp | None, holder: str, name: str, seen: Seen) -> bool:
@@ -111,21 +113,21 @@ class Lease:
                 "stopped or cut off: run it again"
             )
 
-    def release(self, more: bool = False) -> None:
+    def release(self, expires: bool = False) -> None:
         """Release the lease after its last user; if it cannot be deleted, it expires.
 
-        `more`: let it expire, for tasks of the same run.
+        `expires`: do not delete it, for tasks of the same run.
         """
         with self._taking:
             self._users = max(0, self._users - 1)
             if not self._users:
-                self._end(more)
+                self._end(expires)
 
-    def _end(self, more: bool) -> None:
+    def _end(self, expires: bool) -> None:
         self._ended.set()
         with self._lock:
             stamp, self._stamp = self._stamp, None
-            if stamp is None or self._renewed == 0.0 or more:
+            if stamp is None or self._renewed == 0.0 or expires:
                 return
             try:
                 if self._run:  # another task may have renewed it since
@@ -136,8 +138,8 @@ class Lease:
             except DocsToKGError as exc:
                 self._telemetry.log("WARNING", "lease_not_returned", **cause(exc))
 
-    def _keep(self, ended: threading.Event) -> None:
-        while not ended.wait(RENEW_S):
+    def _renew_regularly(self, stop: threading.Event) -> None:
+        while not stop.wait(RENEW_S):
             self._renew()
 
     def _renew(self) -> None:
@@ -189,8 +191,8 @@ class LoadLease(Lease):
         namespace: str = "",
         telemetry: Telemetry | None = None,
     ) -> None:
-        own = f"{LOAD}-{namespace}" if namespace else LOAD
-        super().__init__(server, name, own, telemetry)
+        key = f"{LOAD}-{namespace}" if namespace else LOAD
+        super().__init__(server, name, key, telemetry)
 
     def _is_taken(self, seen: Seen) -> bool:
         # Both sides write their lease before they read the other's, so one of them sees it.
@@ -204,7 +206,7 @@ class LoadLease(Lease):
         return True
 
     def _are_held(self, names: Iterable[str], seen: Seen) -> bool:
-        return any(self._is_held(*self._read_lease(one), one, seen) for one in names)
+        return any(self._is_held(*self._read_lease(name), name, seen) for name in names)
 
     def _namespaces(self) -> list[str]:
         self._call("POST", f"{self._path}/_refresh")

@@ -84,14 +84,17 @@ class Server:
             content, headers["Content-Encoding"] = gzip.compress(content), "gzip"
         url = f"{self._url}{path}" + (f"?{urlencode(params)}" if params else "")
         self._sign(method, url, content, headers)
-        more = {
+        options = {
             "body": content or None,
             "headers": headers,
             "timeout": deadline.remaining(),
             **UNREAD,
         }
         status, _, data = exchanged(
-            lambda: self._pool.request(method, url, **more), "OpenSearch", deadline, LONGEST_ANSWER
+            lambda: self._pool.request(method, url, **options),
+            "OpenSearch",
+            deadline,
+            LONGEST_ANSWER,
         )
         allowed = answered or (404 if absent_is_none else None)
         if status >= 300 and status != allowed:
@@ -181,24 +184,24 @@ def documents_there(answer: Json) -> list[Json]:
 
     Raises `Unavailable` if a shard failed.
     """
-    there: list[Json] = []
+    documents: list[Json] = []
     with schema_checked("_mget"):
         for document in answer["docs"]:
             error = document.get("error")
             if error is not None and error["type"] != "index_not_found_exception":
                 raise Unavailable(f"OpenSearch could not read a document: {error_text(error)}")
             if document.get("found"):
-                there.append(document)
-    return there
+                documents.append(document)
+    return documents
 
 
 @contextlib.contextmanager
-def schema_checked(what: str) -> Iterator[None]:
-    """Raise `WrongAnswer`, naming `what`, for lookup, type and value errors of the block."""
+def schema_checked(subject: str) -> Iterator[None]:
+    """Raise `WrongAnswer`, naming `subject`, for lookup, type and value errors of the block."""
     try:
         yield
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as exc:
-        raise WrongAnswer(f"OpenSearch answered {what} in an unknown shape: {exc!r}") from exc
+        raise WrongAnswer(f"OpenSearch answered {subject} in an unknown shape: {exc!r}") from exc
 
 
 def _signing(at: Connection, headers: Headers) -> Callable[[str, str, bytes, Headers], None]:

@@ -123,7 +123,7 @@ class Snapshots:
         try:
             yield move
         finally:
-            lease.release(more=moved)
+            lease.release(expires=moved)
 
     def bring_back(self, snapshot: str, stamp: str) -> dict[str, str]:
         """Restore a snapshot into new indices whose names end with `stamp`; return them by alias.
@@ -132,16 +132,18 @@ class Snapshots:
         unfinished snapshot; raises `Unavailable` for a failed one, `Misconfigured` for another
         index's.
         """
-        held = self._complete(snapshot)["indices"]
+        indices = self._complete(snapshot)["indices"]
         fresh = {}
         for alias, kind in self._kinds.items():
-            own = [name for name in held if name.startswith(f"{self._name}-{kind}")]
-            if len(own) != 1:
-                raise Misconfigured(f"snapshot {snapshot} holds no one index of {alias!r}: {held}")
-            stem = own[0] if own[0] == self._register else own[0].rpartition("-")[0]
+            matching = [name for name in indices if name.startswith(f"{self._name}-{kind}")]
+            if len(matching) != 1:
+                raise Misconfigured(
+                    f"snapshot {snapshot} holds no one index of {alias!r}: {indices}"
+                )
+            stem = matching[0] if matching[0] == self._register else matching[0].rpartition("-")[0]
             body = {
-                "indices": own[0],
-                "rename_pattern": re.escape(own[0]),
+                "indices": matching[0],
+                "rename_pattern": re.escape(matching[0]),
                 "rename_replacement": f"{stem}-{stamp}",
                 "include_aliases": False,
                 "include_global_state": False,
@@ -152,9 +154,9 @@ class Snapshots:
             )
             fresh[alias] = f"{stem}-{stamp}"
         if self._behind(self._register):
-            there = set(self._documents(self._register))
+            documents = set(self._documents(self._register))
             for namespace, doc_id in self._documents(fresh[self._register]):
-                if (namespace, doc_id) not in there:
+                if (namespace, doc_id) not in documents:
                     both = [{"term": {"namespace": namespace}}, {"term": {"doc_id": doc_id}}]
                     query = {"query": {"bool": {"filter": both}}}
                     path = f"/{','.join(fresh.values())}/_delete_by_query"
@@ -190,7 +192,7 @@ class Snapshots:
                 time.sleep(SETTLE_S)
         for index in old:
             self._call("DELETE", f"/{index}")
-        return tuple(one["add"]["index"] for one in swap if "add" in one)
+        return tuple(action["add"]["index"] for action in swap if "add" in action)
 
     def resize_is_due(self) -> bool:
         """Return whether an index has other shards or replicas than configured."""
@@ -250,13 +252,13 @@ class Snapshots:
 
     def digest(self, indices: Mapping[str, str]) -> str:
         """Return a SHA-256 hex digest of ids and sources in order; `indices`: index by alias."""
-        found = hashlib.sha256()
+        hasher = hashlib.sha256()
         for alias, index in indices.items():
             for hit in self._hits(index, SORTED[self._kinds[alias]], source=True):
                 if not hit["_id"].startswith(LEASES):  # they are not content
                     line = json.dumps([hit["_id"], hit["_source"]], sort_keys=True)
-                    found.update(line.encode())
-        return found.hexdigest()
+                    hasher.update(line.encode())
+        return hasher.hexdigest()
 
     def _begin(self, snapshot: str) -> None:
         if not TAKEN.fullmatch(snapshot):
@@ -288,11 +290,11 @@ class Snapshots:
         deadline = Deadline.after(JOB_S)
         while not deadline.is_over():
             answer = self._call("GET", f"/_snapshot/{REPOSITORY}/{snapshot}")
-            found: Json = answer["snapshots"][0]
-            if found["state"] == "SUCCESS":
-                return found
-            if found["state"] != "IN_PROGRESS":
-                raise Unavailable(f"snapshot {snapshot} ended as {found['state']}")
+            info: Json = answer["snapshots"][0]
+            if info["state"] == "SUCCESS":
+                return info
+            if info["state"] != "IN_PROGRESS":
+                raise Unavailable(f"snapshot {snapshot} ended as {info['state']}")
             time.sleep(POLL_S)
         raise Unavailable(f"snapshot {snapshot} is not complete after {JOB_S:.0f} s")
 

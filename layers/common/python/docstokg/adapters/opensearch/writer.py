@@ -77,21 +77,21 @@ class OpenSearchWriter:
         wait_s: float,
         waiting: Callable[[int], None] | None = None,
         run: str = "",
-        more: bool = False,
+        keeps_lease: bool = False,
         namespace: str = "",
     ) -> Iterator[None]:
         """Hold a namespace's lease ("": the index's), as in `Lease`.
 
         Raise `Timeout` after `wait_s`, `Unavailable` if the index stays unreadable.
         """
-        made = LoadLease(self._server, self._name, namespace, self._telemetry)
-        lease = self._leases.setdefault(namespace, made)
+        new_lease = LoadLease(self._server, self._name, namespace, self._telemetry)
+        lease = self._leases.setdefault(namespace, new_lease)
         lease.acquire(Deadline.after(wait_s), waiting, run)
         try:
             self._await_shards()
             yield
         finally:
-            lease.release(more)
+            lease.release(keeps_lease)
 
     @contextlib.contextmanager
     def _noting(self) -> Iterator[None]:
@@ -160,16 +160,16 @@ class OpenSearchWriter:
     def fingerprints(self, namespace: str, uuids: Sequence[str]) -> dict[str, str]:
         """Map each uuid stored in the namespace to its fingerprint."""
         fingerprints: dict[str, str] = {}
-        for some in batched(uuids, PAGE):
+        for batch in batched(uuids, PAGE):
             answer = self._call(
                 "POST",
                 f"/{self._name}/_mget",
-                {"ids": some},
+                {"ids": batch},
                 {"_source_includes": "namespace,fingerprint"},
             )
-            there = documents_there(answer)
+            documents = documents_there(answer)
             with schema_checked("_mget"):
-                for chunk in there:
+                for chunk in documents:
                     if chunk["_source"]["namespace"] == namespace:
                         fingerprints[chunk["_id"]] = chunk["_source"]["fingerprint"]
         return fingerprints
@@ -190,15 +190,19 @@ class OpenSearchWriter:
 
         Returns the number of removed chunks, without replaced ones; raises errors as `put`.
         """
-        silent = [*change.fallen, *change.gone]
+        silent = [*change.outdated_uuids, *change.removed_uuids]
         facts = facts_alias(self._name)
-        for some in batched(silent, PAGE):
-            terms = {"namespace": change.namespace, "evidence_uuid": list(some)}
+        for batch in batched(silent, PAGE):
+            terms = {"namespace": change.namespace, "evidence_uuid": list(batch)}
             self._remove(facts, self._ids(facts, terms, "id"))
-        written = {chunk.uuid for chunk, _ in change.chunks}
+        new_uuids = {chunk.uuid for chunk, _ in change.chunks}
         generation = change.generation
-        others = [uuid for uuid in change.unchanged_uuids if uuid not in written]
-        if others and not change.gone and not self.fingerprints(change.namespace, sorted(written)):
+        others = [uuid for uuid in change.unchanged_uuids if uuid not in new_uuids]
+        if (
+            others
+            and not change.removed_uuids
+            and not self.fingerprints(change.namespace, sorted(new_uuids))
+        ):
             (stored,) = self._documents(others[:1]) or [{"shown": "{}"}]
             generation, others = str(json.loads(stored["shown"]).get("generation", "")), []
         rows = [
@@ -206,13 +210,13 @@ class OpenSearchWriter:
             for chunk, fingerprint in change.chunks
         ]
         self._bulk(self._name, [*rows, *self._remarked(others, generation)])
-        return self._remove(self._name, change.gone)
+        return self._remove(self._name, change.removed_uuids)
 
     def _remarked(self, uuids: Sequence[str], generation: str) -> Iterator[tuple[str, str]]:
-        for some in batched(uuids, REMARKED):
-            for document in self._documents(some):
-                shown = {**json.loads(document["shown"]), "generation": generation}
-                marked = {**document, "shown": json.dumps(shown, allow_nan=False)}
+        for batch in batched(uuids, REMARKED):
+            for document in self._documents(batch):
+                content = {**json.loads(document["shown"]), "generation": generation}
+                marked = {**document, "shown": json.dumps(content, allow_nan=False)}
                 yield document["uuid"], json.dumps(marked, allow_nan=False)
 
     def _documents(self, uuids: Sequence[str]) -> list[Json]:
@@ -239,11 +243,11 @@ class OpenSearchWriter:
             self._remove(facts, self._ids(facts, everything, "id"))
             return self._remove(self._name, self._ids(self._name, everything, "uuid"))
         removed = 0
-        for some in map(list, batched(uuids, PAGE)):
-            stated = self._ids(facts, {"namespace": namespace, "evidence_uuid": some}, "id")
-            self._remove(facts, stated)
-            own = self._ids(self._name, {"namespace": namespace, "uuid": some}, "uuid")
-            removed += self._remove(self._name, own)
+        for batch in map(list, batched(uuids, PAGE)):
+            fact_ids = self._ids(facts, {"namespace": namespace, "evidence_uuid": batch}, "id")
+            self._remove(facts, fact_ids)
+            chunk_uuids = self._ids(self._name, {"namespace": namespace, "uuid": batch}, "uuid")
+            removed += self._remove(self._name, chunk_uuids)
         return removed
 
     def close_load(self, namespace: str = "") -> None:
@@ -271,8 +275,8 @@ class OpenSearchWriter:
         for hit in self._scan(facts_alias(self._name), {"namespace": namespace}, "id", fields):
             with schema_checked("_search"):
                 source = hit["_source"]
-                rest = source.pop("rest")
-                fact = FactRecord(**source | rest | {"acl": tuple(sorted(source["acl"]))})
+                payload = source.pop("rest")
+                fact = FactRecord(**source | payload | {"acl": tuple(sorted(source["acl"]))})
             yield fact
 
     def replace_vectors(
@@ -381,13 +385,13 @@ class OpenSearchWriter:
 
     def _send(self, alias: str, batch: Sequence[tuple[str, str | None]], created: list[str]) -> int:  # noqa: C901 - an outcome each: put off, refused, done
         done = 0
-        left = dict(batch)
+        pending = dict(batch)
         busy: Json = {}
         for attempt in range(BULK_TRIES):
             if attempt:
                 time.sleep(0.2 * 2**attempt)
             lines = []
-            for name, document in left.items():
+            for name, document in pending.items():
                 action = "delete" if document is None else "index"
                 lines.append(json.dumps({action: {"_id": name}}))
                 lines += [] if document is None else [document]
@@ -407,7 +411,7 @@ class OpenSearchWriter:
                     if status in (429, 503) and not _blocked(outcome):
                         busy[name] = outcome.get("error", {})
                         continue
-                    document = left.pop(name)
+                    document = pending.pop(name)
                     if "error" in outcome:
                         refusals.append(_refusal(alias, name, status, outcome["error"]))
                         continue
@@ -416,12 +420,12 @@ class OpenSearchWriter:
                     done += document is not None or outcome["result"] == "deleted"
             if refusals:  # all created documents of the batch are known now
                 raise refusals[0]
-            if not left:
+            if not pending:
                 return done
         name = next(iter(busy))
         error: Json = busy[name]
         raise QuotaExceeded(
-            f"index {alias!r} put off {len(left)} documents {BULK_TRIES} times, {name!r} for "
+            f"index {alias!r} put off {len(pending)} documents {BULK_TRIES} times, {name!r} for "
             f"{error_text(error)}"
         )
 
@@ -445,8 +449,8 @@ def _chunk_document(chunk: ChunkRecord, fingerprint: str, generation: str = "") 
     if code := chunk.language:
         fields["facets"].append(facet(LANGUAGE, code))
         searched |= {key: indexed(fields[key], code) for key in ("title", "text")}
-        searched["headings"] = [indexed(one, code) for one in chunk.headings]
-    shown = {**fields, "compact": vectors.get("compact"), "generation": generation}
+        searched["headings"] = [indexed(heading, code) for heading in chunk.headings]
+    content = {**fields, "compact": vectors.get("compact"), "generation": generation}
     searched |= {
         **vectors,
         "uuid": chunk.uuid,
@@ -455,7 +459,7 @@ def _chunk_document(chunk: ChunkRecord, fingerprint: str, generation: str = "") 
         "sparse": sparse,
         "tokens": list(sparse),
         "fingerprint": fingerprint,
-        "shown": json.dumps(shown, allow_nan=False),
+        "shown": json.dumps(content, allow_nan=False),
     }
     if chunk.sentence_vectors:
         searched["sentence_vectors"] = base64.b64encode(chunk.sentence_vectors).decode("ascii")
@@ -463,23 +467,23 @@ def _chunk_document(chunk: ChunkRecord, fingerprint: str, generation: str = "") 
 
 
 def _chunk_record(uuid: str, source: Json) -> ChunkRecord:
-    shown = json.loads(source["shown"])
-    del shown["compact"], shown["facets"]
-    shown.pop("generation", None)  # of a load, not of the chunk
-    shown["metadata"] = source["metadata"]
+    content = json.loads(source["shown"])
+    del content["compact"], content["facets"]
+    content.pop("generation", None)  # of a load, not of the chunk
+    content["metadata"] = source["metadata"]
     vector = source.get("vector")
     return ChunkRecord(
         uuid=uuid,
         vector=None if vector is None else np.array(vector, dtype="<f4").tobytes(),
         sparse={token_of(name): weight for name, weight in source["sparse"].items()},
         sentence_vectors=base64.b64decode(source.get("sentence_vectors", "")),
-        **shown,
+        **content,
     )
 
 
 def _fact_document(fact: FactRecord) -> str:
-    rest = {"source", "type", "target"}
-    document = fact.model_dump(exclude=rest) | {"rest": fact.model_dump(include=rest)}
+    names = {"source", "type", "target"}
+    document = fact.model_dump(exclude=names) | {"rest": fact.model_dump(include=names)}
     return json.dumps(document, allow_nan=False)
 
 

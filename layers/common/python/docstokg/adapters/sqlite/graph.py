@@ -172,13 +172,13 @@ class _Reader:
         row_of = {row[0]: row for row in [*(row for _, row, _ in aliases), *seed_rows]}
         entities = list(row_of)
         members = self._members(request)
-        given = [*(key for _, key in members), *map(chunk_key, request.chunk_uuids)]
-        given_chunks = self._chunks(given)
+        keys = [*(key for _, key in members), *map(chunk_key, request.chunk_uuids)]
+        given_chunks = self._chunks(keys)
         near: list[list[int]] = []
         for entity in entities:
             near.append(self._about(row_of[entity], request))
             near.append(self._mentioning(entity, request.chunks_per_entity))
-        known_chunks = [key for key in dict.fromkeys(given) if key in given_chunks]
+        known_chunks = [key for key in dict.fromkeys(keys) if key in given_chunks]
         opened = choose_chunks(known_chunks, near, request.max_nodes)
         mentioned = self._mentioned(opened, request)
         neighbours = self._neighbours(entities, request)
@@ -365,12 +365,12 @@ class _Reader:
         typed, kinds = self._typed(request)
         pairs: list[tuple[int, int]] = []
         limit = max(0, request.neighbours_per_entity)
-        for way, here, there in (("out", "source", "target"), ("in", "target", "source")):
+        for way, near, far in (("out", "source", "target"), ("in", "target", "source")):
             if request.direction not in (way, "both"):
                 continue
             text = (
-                f"SELECT o.there FROM (SELECT n.{there} AS there FROM graph_relations n"
-                f" WHERE n.{here} = ? AND {chosen} ORDER BY n.weight DESC, n.{there} LIMIT ?) o"
+                f"SELECT o.there FROM (SELECT n.{far} AS there FROM graph_relations n"
+                f" WHERE n.{near} = ? AND {chosen} ORDER BY n.weight DESC, n.{far} LIMIT ?) o"
                 f" CROSS JOIN {_CARD} ON e.entity = o.there WHERE {typed}"
             )
             for place, entity in enumerate(entities):
@@ -391,19 +391,19 @@ class _Reader:
             values.extend(self._seen_values)
         return " AND ".join(parts) or "TRUE", tuple(values)
 
-    def _rows(self, keys: Sequence[int], read: dict[int, Row]) -> dict[int, Row]:
-        more = self._run(
+    def _rows(self, keys: Sequence[int], cached: dict[int, Row]) -> dict[int, Row]:
+        fetched = self._run(
             f"SELECT {_ENTITY} FROM json_each(?) k CROSS JOIN {_CARD} ON e.entity = k.value",
-            (_array(key for key in keys if key not in read),),
+            (_array(key for key in keys if key not in cached),),
         ).fetchall()
-        own = {key: read[key] for key in keys if key in read}
-        return {row[0]: row for row in self._visible(more)} | own
+        hits = {key: cached[key] for key in keys if key in cached}
+        return {row[0]: row for row in self._visible(fetched)} | hits
 
     def _assemble(
-        self, choice: Choice, read: dict[int, Row], request: SliceRequest, rows: dict[int, Row]
+        self, choice: Choice, cached: dict[int, Row], request: SliceRequest, rows: dict[int, Row]
     ) -> GraphSlice:
-        chunks = {key: read[key] for key in choice.chunks if key in read}
-        chunks |= self._chunks([key for key in choice.chunks if key not in read])
+        chunks = {key: cached[key] for key in choice.chunks if key in cached}
+        chunks |= self._chunks([key for key in choice.chunks if key not in cached])
         # Keys sort like uuids, so rows are almost sorted.
         uuids = {key: chunks[key][1] for key in sorted(chunks)}
         names = self._known_ids(request) | {key: row[1] for key, row in rows.items()}
@@ -439,14 +439,14 @@ class _Reader:
         # Relations between known entities were returned before.
         keys, rows_json = _array(key for key in names if key not in rows), _array(rows)
         relations: list[Row] = []
-        for here, there, ends in (("source", "target", names_json), ("target", "source", keys)):
+        for near, far, ends in (("source", "target", names_json), ("target", "source", keys)):
             if ends == "[]":
                 continue
             relations += self._run(
                 "SELECT r.source, r.type, r.target, r.weight, c.uuid, c.chunk_id, r.start, r.stop"
-                f" FROM json_each(?) k CROSS JOIN graph_relations r ON r.{here} = k.value"
+                f" FROM json_each(?) k CROSS JOIN graph_relations r ON r.{near} = k.value"
                 " LEFT JOIN graph_chunks c ON c.chunk = r.evidence"
-                f" WHERE +r.{there} IN (SELECT value FROM json_each(?)) AND {chosen} LIMIT ?",
+                f" WHERE +r.{far} IN (SELECT value FROM json_each(?)) AND {chosen} LIMIT ?",
                 (rows_json, ends, *values, MAX_RELATIONS),
             )
         return ordered(

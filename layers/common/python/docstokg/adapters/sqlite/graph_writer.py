@@ -62,18 +62,18 @@ class SqliteGraphWriter:
                     "topics": _array(sorted(set(node.topics))),
                     "facets": _array(node.facets),
                 }
-                kept = {name: getattr(node, name) for name in _NODE}
-                insert(run, "graph_chunks", UPSERT, chunk=key, **kept, **lists)
+                fields = {name: getattr(node, name) for name in _NODE}
+                insert(run, "graph_chunks", UPSERT, chunk=key, **fields, **lists)
                 for topic in set(node.topics):
-                    own = {"namespace": node.namespace, "topic": topic, "chunk": key}
-                    insert(run, "graph_topics", UPSERT, **own)
+                    row = {"namespace": node.namespace, "topic": topic, "chunk": key}
+                    insert(run, "graph_topics", UPSERT, **row)
 
     def put_entities(self, entities: Sequence[EntityRecord]) -> None:
         """Write entities with their aliases, replacing by id; mention counts are kept."""
         with self._writing() as run:
             for entity in entities:
                 key = entity_key(entity.namespace, entity.id)
-                made = {
+                derived = {
                     "entity": key,
                     "folded": entity.id.casefold(),
                     "prefix": prefix_of(entity.id),
@@ -81,11 +81,11 @@ class SqliteGraphWriter:
                     "synonyms": _array(entity.synonyms),
                     "bare": 0,
                 }
-                run(_PUT_ENTITY, entity.model_dump() | made)
+                run(_PUT_ENTITY, entity.model_dump() | derived)
                 run("DELETE FROM graph_aliases WHERE entity = ?", (key,))
                 for alias, preferred in alias_keys(entity.id, entity.name, entity.synonyms):
-                    own = {"namespace": entity.namespace, "key": alias, "preferred": preferred}
-                    insert(run, "graph_aliases", UPSERT, entity=key, **own)
+                    row = {"namespace": entity.namespace, "key": alias, "preferred": preferred}
+                    insert(run, "graph_aliases", UPSERT, entity=key, **row)
 
     def put_relations(self, relations: Sequence[RelationRecord]) -> None:
         """Write relations, replacing by (source, type, target, evidence); create missing ends."""
@@ -99,17 +99,17 @@ class SqliteGraphWriter:
 
     def _bare(self, run: "_Run", namespace: str, entity: str, *, listed: bool) -> None:
         key = entity_key(namespace, entity)
-        made = run(
+        inserted = run(
             "INSERT INTO graph_entities (entity, namespace, id, folded, prefix, name, synonyms,"
             " obsolete, listed, bare) VALUES (?, ?, ?, ?, ?, ?, '[]', 0, ?, 1)"
             " ON CONFLICT (entity) DO UPDATE SET listed = max(listed, excluded.listed)"
             " WHERE bare = 1",
             (key, namespace, entity, entity.casefold(), prefix_of(entity), entity, listed),
         )
-        if made.rowcount:
+        if inserted.rowcount:
             for alias, _ in alias_keys(entity):
-                own = {"namespace": namespace, "key": alias, "entity": key}
-                insert(run, "graph_aliases", "INSERT OR IGNORE", **own, preferred=0)
+                row = {"namespace": namespace, "key": alias, "entity": key}
+                insert(run, "graph_aliases", "INSERT OR IGNORE", **row, preferred=0)
 
     def put_mentions(self, namespace: str, mentions: Mapping[str, Sequence[MentionRecord]]) -> None:
         """Replace all mentions of each given chunk uuid; only an entity's first place is kept."""
@@ -199,7 +199,7 @@ class SqliteGraphWriter:
             for after, uuid, names in rows:  # noqa: B007 - the last key begins the next page
                 yield uuid, names
 
-    def stated(self, namespace: str, uuids: Sequence[str]) -> dict[str, set[str]]:
+    def relation_ends(self, namespace: str, uuids: Sequence[str]) -> dict[str, set[str]]:
         """Map uuids of chunks that are evidence for relations to the entity ids at their ends."""
         by_key = {chunk_key(uuid): uuid for uuid in uuids}
         entities: dict[str, set[str]] = {}
@@ -281,9 +281,9 @@ class SqliteGraphWriter:
             (namespace,),
         )
         for table in ("relations", "topics", "aliases", "entities", "names", "chunks"):
-            gone = run(f"DELETE FROM graph_{table} WHERE namespace = ?", (namespace,))
+            deleted = run(f"DELETE FROM graph_{table} WHERE namespace = ?", (namespace,))
         run("DELETE FROM graph_meta WHERE key = ?", (_recogniser(namespace),))
-        return int(gone.rowcount)
+        return int(deleted.rowcount)
 
     def _refresh(self, run: "_Run") -> None:
         run(
@@ -354,8 +354,8 @@ class SqliteGraphWriter:
         cursor = self._connection().execute(query, (namespace,))
         names = [column[0] for column in cursor.description]
         for row in cursor:
-            read = zip(names, row, strict=True)
-            fields = {name: json.loads(value) if name in _JSON else value for name, value in read}
+            pairs = zip(names, row, strict=True)
+            fields = {name: json.loads(value) if name in _JSON else value for name, value in pairs}
             yield kind(**fields)
 
     def close(self) -> None:

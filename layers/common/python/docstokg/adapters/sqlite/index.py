@@ -106,7 +106,7 @@ class SqliteIndex:
         """Map uuids of visible chunks to their packed sentence vectors."""
         return self._in_worker(lambda: self._sentences(uuids, scope, deadline), deadline)
 
-    def info(self, deadline: Deadline, anew: bool = False) -> IndexInfo:
+    def info(self, deadline: Deadline, refresh: bool = False) -> IndexInfo:
         """Return counts and vector spaces, uncached; raise `NotLoaded` without an index."""
         return self._in_worker(lambda: self._describe(deadline), deadline)
 
@@ -300,10 +300,10 @@ class SqliteIndex:
         if context.scope.filter or context.scope.doc_ids is not None:
             condition, values = visible(context.scope, ns)
             with self._sessions.use(context.deadline) as db:
-                shown = db.execute(
+                visible_rows = db.execute(
                     f"SELECT r.id FROM index_rows r WHERE {condition}", values
                 ).fetchall()
-            return np.isin(rows.ids, np.array([row[0] for row in shown], dtype=np.int64))
+            return np.isin(rows.ids, np.array([row[0] for row in visible_rows], dtype=np.int64))
         if context.scope.groups is not None:
             seen = np.array([may_see(list_, context.scope.groups) for list_ in section.acls])
             return np.asarray(seen[rows.acl], dtype=np.bool_)
@@ -318,8 +318,8 @@ class SqliteIndex:
         context: "_SearchContext",
     ) -> tuple[Hit, ...]:
         condition, values = visible(context.scope, ns)
-        found = {int(ids[place]): float(scores[place]) for place in best}
-        values["rows"] = json.dumps(list(found))
+        scores_by_id = {int(ids[place]): float(scores[place]) for place in best}
+        values["rows"] = json.dumps(list(scores_by_id))
         # CROSS JOIN: otherwise SQLite scans the whole namespace.
         with self._sessions.use(context.deadline) as db:
             rows = db.execute(
@@ -328,14 +328,14 @@ class SqliteIndex:
                 f"LEFT JOIN index_vectors v ON v.chunk = r.id WHERE {condition} ORDER BY best.key",
                 values,
             ).fetchall()
-        return tuple(Hit(row[1], found[row[0]], row[2], row[3]) for row in rows)
+        return tuple(Hit(row[1], scores_by_id[row[0]], row[2], row[3]) for row in rows)
 
     # --- reading --------------------------------------------------------------------------------
 
     def _read(self, uuids: Sequence[str], scope: Scope, deadline: Deadline) -> Hydrated:
         ids = list(dict.fromkeys(uuids))
         joined = "JOIN index_chunks c ON c.id = r.id LEFT JOIN index_vectors v ON v.chunk = r.id"
-        rows = self._shown(
+        rows = self._visible_rows(
             f"r.uuid, c.*, v.compact FROM index_rows r {joined}", ids, scope, deadline
         )
         chunks = {row["uuid"]: stored_chunk(row) for row in rows}
@@ -344,11 +344,14 @@ class SqliteIndex:
     def _sentences(
         self, uuids: Sequence[str], scope: Scope, deadline: Deadline
     ) -> dict[str, bytes]:
-        read = "r.uuid, p.vectors FROM index_rows r JOIN index_sentences p ON p.chunk = r.id"
-        return {row["uuid"]: row["vectors"] for row in self._shown(read, uuids, scope, deadline)}
+        columns = "r.uuid, p.vectors FROM index_rows r JOIN index_sentences p ON p.chunk = r.id"
+        return {
+            row["uuid"]: row["vectors"]
+            for row in self._visible_rows(columns, uuids, scope, deadline)
+        }
 
-    def _shown(
-        self, read: str, uuids: Sequence[str], scope: Scope, deadline: Deadline
+    def _visible_rows(
+        self, columns: str, uuids: Sequence[str], scope: Scope, deadline: Deadline
     ) -> list[Any]:
         with self._sessions.use(deadline) as db:
             ns = known_namespace(db, scope.namespace)
@@ -357,7 +360,7 @@ class SqliteIndex:
             condition, values = visible(scope, ns)
             uuid_list = json.dumps(list(uuids))
             return db.execute(
-                f"SELECT {read} WHERE r.uuid IN (SELECT value FROM json_each(:uuids)) "
+                f"SELECT {columns} WHERE r.uuid IN (SELECT value FROM json_each(:uuids)) "
                 f"AND {condition}",
                 {**values, "uuids": uuid_list},
             ).fetchall()
@@ -395,9 +398,9 @@ class SqliteIndex:
                 for model, size in (space_of(notes, name),)
             },
             languages={
-                key.removeprefix(LANGUAGES): shares(held)
+                key.removeprefix(LANGUAGES): shares(languages)
                 for key, note in notes.items()
-                if key.startswith(LANGUAGES) and _others(held := counts(note))
+                if key.startswith(LANGUAGES) and _others(languages := counts(note))
             },
         )
 
@@ -415,8 +418,8 @@ class _SearchContext(NamedTuple):
     languages: tuple[str, ...] = ()
 
 
-def _others(held: Mapping[str, int]) -> tuple[str, ...]:
-    return tuple(code for code in held if code != ENGLISH)
+def _others(languages: Mapping[str, int]) -> tuple[str, ...]:
+    return tuple(code for code in languages if code != ENGLISH)
 
 
 def _failed(query: ChannelQuery, exc: DocsToKGError, took_ms: float) -> ChannelResult:
@@ -460,7 +463,7 @@ def best_rows(scores: Floats, size: int, floor: float) -> list[int]:
     """
     places = np.flatnonzero(scores > floor)
     if len(places) > size:
-        least = np.partition(scores[places], len(places) - size)[len(places) - size]
-        places = places[scores[places] >= least]
+        cutoff = np.partition(scores[places], len(places) - size)[len(places) - size]
+        places = places[scores[places] >= cutoff]
     order = np.argsort(-scores[places], kind="stable")[:size]
     return [int(place) for place in places[order]]

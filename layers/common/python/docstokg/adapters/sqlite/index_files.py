@@ -60,8 +60,8 @@ class LoadLock:
             except OSError as taken:
                 if deadline.is_over():
                     file.close()
-                    what = f"namespace {self._namespace!r} of {self._path}"
-                    raise Timeout(f"another load into {what} does not end") from taken
+                    target = f"namespace {self._namespace!r} of {self._path}"
+                    raise Timeout(f"another load into {target} does not end") from taken
                 time.sleep(LOCK_POLL_S)
                 if waiting is not None and time.monotonic() - reported_at >= 1:
                     reported_at += 1
@@ -220,12 +220,12 @@ class GenerationWriter:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def remove_other_generations(path: Path, keep: set[str]) -> None:
-    """Remove all generations of the index file `path` except the generation names in `keep`."""
+def remove_other_generations(path: Path, generations: set[str]) -> None:
+    """Remove all generations of the index file `path` except `generations` (names)."""
     root = arrays_folder(path)
     if root.is_dir():
         for folder in root.iterdir():
-            if folder.name.startswith("gen-") and folder.name not in keep:
+            if folder.name.startswith("gen-") and folder.name not in generations:
                 shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -108,16 +108,16 @@ def space_of(notes: Mapping[str, str], namespace: str) -> tuple[str | None, int]
 
 def rest_of(chunk: ChunkRecord) -> str:
     """Return the fields without own columns as canonical JSON."""
-    rest = chunk.model_dump(mode="json", include={*STORED_FIELDS})
-    return json.dumps(rest, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    fields = chunk.model_dump(mode="json", include={*STORED_FIELDS})
+    return json.dumps(fields, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
 def stored_chunk(row: Mapping[str, Any]) -> StoredChunk:
     """Return the chunk of a row of `uuid, compact` and all columns of `index_chunks`."""
-    rest = json.loads(row["rest"])
-    own = {name: row[name] for name in _COLUMNS}
-    own |= {name: rest[name] for name in STORED_FIELDS if name in rest}
-    return StoredChunk(vector=row["compact"], **own)
+    stored = json.loads(row["rest"])
+    fields = {name: row[name] for name in _COLUMNS}
+    fields |= {name: stored[name] for name in STORED_FIELDS if name in stored}
+    return StoredChunk(vector=row["compact"], **fields)
 
 
 def acl_column(acl: tuple[str, ...]) -> str | None:

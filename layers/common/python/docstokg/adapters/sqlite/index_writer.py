@@ -68,12 +68,12 @@ class SqliteIndexWriter:
         wait_s: float,
         waiting: Callable[[int], None] | None = None,
         run: str = "",
-        more: bool = False,
+        keeps_lease: bool = False,
         namespace: str = "",
     ) -> Iterator[None]:
         """Lock a namespace for this process, with `run` for this thread.
 
-        Raise `Timeout` after `wait_s`. `waiting`: called each second with 1. `more` is ignored.
+        Raise `Timeout` after `wait_s`. `waiting`: called every second. `keeps_lease`: unused.
         """
         # The lock is per process; a run's threads exclude each other here.
         with self._turn if run else nullcontext():
@@ -110,10 +110,10 @@ class SqliteIndexWriter:
             rows = db.execute("SELECT EXISTS (SELECT 1 FROM index_rows)").fetchone()[0]
             # The first load of several into a new file sets the spaces.
             empty = not rows and others <= {UNFINISHED, UNFINISHED + namespace}
-            own = not empty and _has_own_space(db, namespace, embedding_model, dimension)
+            separate = not empty and _has_own_space(db, namespace, embedding_model, dimension)
             spaces = {
-                "embedding_model": None if own else embedding_model,
-                "dimension": None if own or dimension is None else str(dimension),
+                "embedding_model": None if separate else embedding_model,
+                "dimension": None if separate or dimension is None else str(dimension),
                 "sparse_model": sparse_model,
             }
             for key, value in spaces.items():
@@ -157,8 +157,8 @@ class SqliteIndexWriter:
         with self._transaction() as db:
             ns = known_namespace(db, change.namespace)
             if ns is not None:
-                _remove_stated(db, ns, [*change.fallen, *change.gone])
-            removed = self._remove_chunks(db, change.gone)
+                _remove_stated(db, ns, [*change.outdated_uuids, *change.removed_uuids])
+            removed = self._remove_chunks(db, change.removed_uuids)
             self._replace(db, change.chunks)
             _note(db, "dirty", "1")
             return removed
@@ -168,8 +168,8 @@ class SqliteIndexWriter:
         if not facts:
             return
         with self._transaction() as db:
-            written = [_put_fact(db, _namespace(db, fact.namespace), fact) for fact in facts]
-            if any(written):
+            changes = [_put_fact(db, _namespace(db, fact.namespace), fact) for fact in facts]
+            if any(changes):
                 _note(db, "dirty", "1")
 
     def doc_uuids(self, namespace: str, doc_id: str) -> tuple[str, ...]:
@@ -193,12 +193,12 @@ class SqliteIndexWriter:
             if uuids is None:
                 return _remove_namespace(db, ns)
             _remove_stated(db, ns, uuids)
-            own = db.execute(
+            chunk_rows = db.execute(
                 "SELECT uuid FROM index_rows "
                 "WHERE ns = ? AND uuid IN (SELECT value FROM json_each(?))",
                 (ns, json.dumps(list(uuids))),
             ).fetchall()
-            return self._remove_chunks(db, [row[0] for row in own])
+            return self._remove_chunks(db, [row[0] for row in chunk_rows])
 
     def close_load(self, namespace: str = "") -> None:
         """Mark the load as finished, after rebuilding the arrays for search if anything changed."""
@@ -239,7 +239,7 @@ class SqliteIndexWriter:
         with self._transaction() as db:
             last(db)
             notes = notes_of(db)
-            keep = {notes.get("generation", "")}
+            generations = {notes.get("generation", "")}
             for kind, table in (("chunks", "index_rows"), ("facts", RELATIONS)):
                 counted = db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
                 _note(db, kind, str(counted))
@@ -252,7 +252,7 @@ class SqliteIndexWriter:
                 except BaseException:
                     files.discard()
                     raise
-                keep.add(files.name)
+                generations.add(files.name)
             _note(db, "dirty", None)
             for name in ("", namespace):
                 _note(db, UNFINISHED + name, None)
@@ -261,7 +261,7 @@ class SqliteIndexWriter:
         with self._transaction() as db:
             _note(db, "bytes", str(self._path.stat().st_size))
             # No other process writes arrays during a transaction.
-            remove_other_generations(self._path, keep | {notes_of(db).get("generation", "")})
+            remove_other_generations(self._path, generations | {notes_of(db).get("generation", "")})
         self._checkpoint()
         if namespace not in self._held:
             self._lock_of(namespace).release()
@@ -372,15 +372,17 @@ class SqliteIndexWriter:
                 )
             self._remove_chunks(db, [chunk.uuid])
             self._insert(db, chunk, fingerprint)
-        _note_languages(db, Counter((one.namespace, one.language or ENGLISH) for one, _ in chunks))
+        _note_languages(
+            db, Counter((chunk.namespace, chunk.language or ENGLISH) for chunk, _ in chunks)
+        )
 
     def _insert(self, db: sqlite3.Connection, chunk: ChunkRecord, fingerprint: str) -> None:
         ns = _namespace(db, chunk.namespace)
         run, headings = db.execute, "\n".join(chunk.headings)
         row = insert(run, "index_rows", uuid=chunk.uuid, ns=ns, acl=acl_column(chunk.acl))
-        own = {key: getattr(chunk, key) for key in _OWN}
-        own |= {"fingerprint": fingerprint, "headings": headings, "rest": rest_of(chunk)}
-        insert(run, "index_chunks", id=row, **own)
+        columns = {key: getattr(chunk, key) for key in _OWN}
+        columns |= {"fingerprint": fingerprint, "headings": headings, "rest": rest_of(chunk)}
+        insert(run, "index_chunks", id=row, **columns)
         searched = searched_words(chunk.title, headings, chunk.text, chunk.language)
         words = zip(_WORDS, searched, strict=True)
         insert(run, words_table(ns), rowid=row, **dict(words))
@@ -416,18 +418,18 @@ class SqliteIndexWriter:
             ).fetchone()
             if chunk_row is None:
                 continue
-            row, ns, rest = chunk_row["id"], chunk_row["ns"], json.loads(chunk_row["rest"])
+            row, ns, payload = chunk_row["id"], chunk_row["ns"], json.loads(chunk_row["rest"])
             table = words_table(ns)
             title, headings, text = (chunk_row[key] for key in _WORDS)
-            words = searched_words(title, headings, text, rest.get("language", ""))
+            words = searched_words(title, headings, text, payload.get("language", ""))
             # A contentless FTS5 table needs the deleted words.
             db.execute(
                 f"INSERT INTO {table} ({table}, rowid, title, headings, text) "
                 "VALUES ('delete', ?, ?, ?, ?)",
                 (row, *words),
             )
-            fields = {**rest, "doc_id": chunk_row["doc_id"]}
-            stored = facets(fields, rest["topics"], rest["metadata"])
+            fields = {**payload, "doc_id": chunk_row["doc_id"]}
+            stored = facets(fields, payload["topics"], payload["metadata"])
             db.executemany(
                 "DELETE FROM index_facets WHERE ns = ? AND facet = ? AND chunk = ?",
                 [(ns, name, row) for name in stored],
@@ -469,8 +471,8 @@ def _put_fact(db: sqlite3.Connection, ns: int, fact: FactRecord) -> bool:
 
 
 def _remove_stated(db: sqlite3.Connection, ns: int, uuids: Sequence[str]) -> None:
-    stated = "f.ns = ? AND f.evidence IN (SELECT value FROM json_each(?))"
-    _remove_facts(db, stated, (ns, json.dumps(list(uuids))))
+    condition = "f.ns = ? AND f.evidence IN (SELECT value FROM json_each(?))"
+    _remove_facts(db, condition, (ns, json.dumps(list(uuids))))
 
 
 def _remove_facts(db: sqlite3.Connection, condition: str, values: Sequence[object]) -> None:
@@ -507,9 +509,9 @@ def _namespace(db: sqlite3.Connection, name: str) -> int:
     space = known_namespace(db, name)
     if space is not None:
         return space
-    made = insert(db.execute, "index_namespaces", name=name)
-    make_word_tables(db, made)
-    return made
+    namespace_id = insert(db.execute, "index_namespaces", name=name)
+    make_word_tables(db, namespace_id)
+    return namespace_id
 
 
 def _note(db: sqlite3.Connection, key: str, value: str | None) -> None:
@@ -540,12 +542,12 @@ def _has_own_space(
     return SPACE + namespace in notes
 
 
-def _note_languages(db: sqlite3.Connection, written: Counter[tuple[str, str]]) -> None:
-    for namespace in {name for name, _ in written}:
+def _note_languages(db: sqlite3.Connection, chunk_counts: Counter[tuple[str, str]]) -> None:
+    for namespace in {name for name, _ in chunk_counts}:
         key = LANGUAGES + namespace
-        own = Counter({code: n for (name, code), n in written.items() if name == namespace})
-        held = counts(notes_of(db).get(key)) + own
-        _note(db, key, " ".join(f"{code}={n}" for code, n in sorted(held.items())))
+        added = Counter({code: n for (name, code), n in chunk_counts.items() if name == namespace})
+        totals = counts(notes_of(db).get(key)) + added
+        _note(db, key, " ".join(f"{code}={n}" for code, n in sorted(totals.items())))
 
 
 def _sparse_arrays(row: sqlite3.Row) -> tuple[list[int], list[float]]:

@@ -112,13 +112,13 @@ class SqliteJobs:
                 (time.time(), job_id),
             )
 
-    def go_on(self, job: Job, rest: JobOrder) -> None:
+    def go_on(self, job: Job, remaining: JobOrder) -> None:
         """Store a turn's result and the remaining work; a cancelled job is unchanged."""
-        self._keep(job, rest.model_dump_json())
+        self._store(job, remaining.model_dump_json())
 
     def finish(self, job: Job) -> None:
         """Store a job's result and delete its input; a cancelled job is unchanged."""
-        self._keep(job, None)
+        self._store(job, None)
 
     def cancel(self, job_id: str) -> None:
         """Mark an unfinished job as failed; its loaded documents stay, other jobs are unchanged."""
@@ -130,7 +130,7 @@ class SqliteJobs:
                 (time.time(), CANCELLED, job_id),
             )
 
-    def _keep(self, job: Job, todo: str | None) -> None:
+    def _store(self, job: Job, todo: str | None) -> None:
         with self._writing() as db:
             db.execute(
                 "UPDATE job SET state = ?, changed = ?, outcome = ?, todo = ?, attempts = 0 "

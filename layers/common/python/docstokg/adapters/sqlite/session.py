@@ -33,7 +33,7 @@ class Reading(NamedTuple):
     `cache_kib`: page cache per connection. `columns`: rows have column names.
     """
 
-    what: str
+    content: str
     check: Check
     steps: int
     cache_kib: int
@@ -78,7 +78,7 @@ class Sessions:
             seen = self._path.stat()
         except FileNotFoundError as exc:
             self._local.session = None
-            raise NotLoaded(f"there is no {self._reading.what} at {self._path}: {HOW}") from exc
+            raise NotLoaded(f"there is no {self._reading.content} at {self._path}: {HOW}") from exc
         except OSError as exc:
             self._local.session = None
             raise Unavailable(f"{self._path} cannot be read: {exc}") from exc
@@ -149,8 +149,8 @@ def prepared(path: Path, wait_s: float, tables: str, notes: str, version: str) -
     try:
         connection.execute("PRAGMA cache_size = -65536")
         with immediate(connection):
-            made = "SELECT 1 FROM sqlite_master WHERE name = ?"
-            if connection.execute(made, (notes,)).fetchone() is None:
+            query = "SELECT 1 FROM sqlite_master WHERE name = ?"
+            if connection.execute(query, (notes,)).fetchone() is None:
                 for statement in tables.split(";"):
                     connection.execute(statement)
                 connection.execute(f"INSERT INTO {notes} VALUES ('schema', ?)", (version,))

@@ -116,5 +116,5 @@ def _write(db: sqlite3.Connection, message: TraceMessage) -> None:
         named = {"namespace": message.namespace, "folded": focus["entity"].casefold()}
         db.execute(FOCUSED, {**named, "query": query, "score": focus["score"]})
     for rank, uuid in cited:
-        own = {"query": query, "uuid": uuid, "chunk": chunk_key(uuid), "rank": rank}
-        db.execute(SUPPORTED, own)
+        row = {"query": query, "uuid": uuid, "chunk": chunk_key(uuid), "rank": rank}
+        db.execute(SUPPORTED, row)

@@ -102,24 +102,24 @@ class _Cached[Inner: Embedder | SparseEncoder]:
         kind: str,
         items: Sequence[Item],
         compute: Callable[[list[Item], Deadline | None], Sequence[Value]],
-        read: Callable[[bytes], Value | None],
+        decode: Callable[[bytes], Value | None],
         deadline: Deadline | None,
     ) -> tuple[Value, ...]:
         before = f"{kind}:{self.model}:"
         keys = [before + _digest(str(item)) for item in items]
-        entries = {key: read(value) for key, value in self._cache.get(keys).items()}
-        known = {key: value for key, value in entries.items() if value is not None}
-        missing = {key: item for key, item in zip(keys, items, strict=True) if key not in known}
+        entries = {key: decode(value) for key, value in self._cache.get(keys).items()}
+        cached = {key: value for key, value in entries.items() if value is not None}
+        missing = {key: item for key, item in zip(keys, items, strict=True) if key not in cached}
         # Sorted by length, so that batches need little padding.
         todo = sorted(missing.items(), key=lambda row: (len(str(row[1])), row[0]))
         for part in batched(todo, WRITE_THROUGH):
             if deadline is not None and deadline.is_over():
                 raise Timeout("no time was left to encode")
-            made = compute([item for _, item in part], deadline)
-            fresh = {key: value for (key, _), value in zip(part, made, strict=True)}
-            self._cache.put({key: _written(value) for key, value in fresh.items()})
-            known |= fresh
-        return tuple(known[key] for key in keys)
+            computed = compute([item for _, item in part], deadline)
+            fresh = {key: value for (key, _), value in zip(part, computed, strict=True)}
+            self._cache.put({key: _encoded(value) for key, value in fresh.items()})
+            cached |= fresh
+        return tuple(cached[key] for key in keys)
 
 
 class CachedEmbedder(_Cached[Embedder]):
@@ -161,12 +161,14 @@ class CachedEmbedder(_Cached[Embedder]):
         size = 4 * self.dimension
 
         def compute(rows: list[tuple[str, Spans]], _: Deadline | None) -> list[bytes]:
-            made = self.inner.embed_parts([text for text, _ in rows], [own for _, own in rows])
-            return [whole + own for whole, own in made]
+            embedded = self.inner.embed_parts(
+                [text for text, _ in rows], [spans for _, spans in rows]
+            )
+            return [whole + span_vectors for whole, span_vectors in embedded]
 
         rows = list(zip(texts, parts, strict=True))
-        kept = self._through(f"passage{size}", rows, compute, bytes, None)
-        return tuple((one[:size], one[size:]) for one in kept)
+        packed_rows = self._through(f"passage{size}", rows, compute, bytes, None)
+        return tuple((row[:size], row[size:]) for row in packed_rows)
 
 
 class CachedSparseEncoder(_Cached[SparseEncoder]):
@@ -191,7 +193,7 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _written(value: object) -> bytes:
+def _encoded(value: object) -> bytes:
     if isinstance(value, bytes):
         return value
     return json.dumps(value, separators=(",", ":")).encode()

@@ -149,15 +149,15 @@ def question_keys(question: str) -> tuple[str, ...]:
     leukaemia).
     """
     plain = [match.span() for match in WORD.finditer(question)]
-    written = [question[start:end] for start, end in plain]
+    forms = [question[start:end] for start, end in plain]
     # ASCII words fold independently, so n-grams need no folding.
-    folded = [word.casefold() for word in written] if question.isascii() else None
+    folded = [word.casefold() for word in forms] if question.isascii() else None
     reduced = words(question)
     empty = [is_function_word(question[start:end]) for start, end in reduced.spans]
     keys: dict[str, None] = {}
     for size in range(min(LONGEST_NAME, len(plain)), 0, -1):
         for i in range(len(plain) - size + 1):
-            if size == 1 and is_function_word(written[i]):
+            if size == 1 and is_function_word(forms[i]):
                 continue
             if folded is not None:
                 keys[" ".join(folded[i : i + size])] = None

@@ -63,7 +63,7 @@ def lacks_subject(question: str) -> bool:
             break
         if word in _ANAPHORA and _refers(words, at):
             return True
-    if any(map(_tells, tokens)):
+    if any(map(_is_informative, tokens)):
         return False
     content = [word for word in words if word not in STOP_WORDS]
     defined = len(words) > 1 and words[1] in _BE and not {"the", "a", "an"} & {*words}
@@ -75,11 +75,11 @@ def lacks_subject(question: str) -> bool:
 def _completed(question: str, before: str, answer: str) -> str:
     if not before or len(question) > LONGEST_FOLLOW_UP or not lacks_subject(question):
         return question
-    known = {token.casefold() for token in _TOKEN.findall(question)}
+    question_words = {token.casefold() for token in _TOKEN.findall(question)}
     names = {*_names(before), *_names(answer)}
     words: dict[str, str] = {}
     for token in (*_content(before), *_names(answer)):
-        if token.casefold() not in known:
+        if token.casefold() not in question_words:
             words.setdefault(token.casefold(), token)
     # In text order, to keep the words of a name together; names are chosen first.
     chosen = sorted(words.values(), key=lambda token: token not in names)[:MOST_ADDED]
@@ -94,7 +94,7 @@ def _is_name(tokens: Sequence[str], at: int) -> bool:
     return at > 0 or any(map(str.isdecimal, token))
 
 
-def _tells(token: str) -> bool:
+def _is_informative(token: str) -> bool:
     return not token.isdecimal() and len(token) > 1 and not is_everyday(token.casefold())
 
 
@@ -110,7 +110,7 @@ def _refers(words: Sequence[str], at: int) -> bool:
 
 def _names(text: str) -> list[str]:
     tokens = _TOKEN.findall(text)
-    first = [token for token in tokens[:1] if _tells(token) and not token.islower()]
+    first = [token for token in tokens[:1] if _is_informative(token) and not token.islower()]
     return first + [tokens[at] for at in range(1, len(tokens)) if _is_name(tokens, at)]
 
 
@@ -123,12 +123,12 @@ def last_turns(turns: Sequence[Turn], max_tokens_context: int) -> tuple[Turn, ..
 
     At most 6, together min(4,096, `max_tokens_context`) bytes, each truncated to a third of that.
     """
-    left = most = min(MOST_BYTES, max_tokens_context * 4 // SHARE)
-    kept: list[Turn] = []
+    remaining = limit = min(MOST_BYTES, max_tokens_context * 4 // SHARE)
+    recent: list[Turn] = []
     for turn in reversed([turn for turn in turns if turn.content.strip()][-MOST_TURNS:]):
-        content = turn.content.encode()[: most // 3].decode("utf-8", "ignore")
-        left -= len(content.encode())
-        if left < 0:
+        content = turn.content.encode()[: limit // 3].decode("utf-8", "ignore")
+        remaining -= len(content.encode())
+        if remaining < 0:
             break
-        kept.append(turn.model_copy(update={"content": content}))
-    return tuple(reversed(kept))
+        recent.append(turn.model_copy(update={"content": content}))
+    return tuple(reversed(recent))

@@ -45,7 +45,7 @@ def folded_words(text: str, language: str) -> Iterator[str]:
         yield from in_pairs(match.group())
 
 
-def written(word: str, language: str) -> str:
+def ascii_term(word: str, language: str) -> str:
     """Return a word in ASCII: Latin letters without accents, others as hex code points and 0.
 
     The final digit disables the indexes' stemmers.
@@ -57,7 +57,9 @@ def written(word: str, language: str) -> str:
 
 def indexed_words(text: str, by: Analysis) -> str:
     """Return the index terms of a text in another language, including stop words."""
-    return " ".join(written(by.stem(word), by.language) for word in folded_words(text, by.language))
+    return " ".join(
+        ascii_term(by.stem(word), by.language) for word in folded_words(text, by.language)
+    )
 
 
 def searched(text: str, others: Sequence[Analysis]) -> tuple[str, ...]:
@@ -67,18 +69,23 @@ def searched(text: str, others: Sequence[Analysis]) -> tuple[str, ...]:
     """
     spoken = [ENGLISH, *others]
     counts = [
-        sum(word in one.stop_words for word in folded_words(text, one.language)) for one in spoken
+        sum(word in analysis.stop_words for word in folded_words(text, analysis.language))
+        for analysis in spoken
     ]
     silent = frozenset.intersection(
-        *(one.stop_words for one, count in zip(spoken, counts, strict=True) if count == max(counts))
+        *(
+            analysis.stop_words
+            for analysis, count in zip(spoken, counts, strict=True)
+            if count == max(counts)
+        )
     )
     words = dict.fromkeys(
         word for word in content_words(text) if word not in silent and not SOLID.search(word)
     )
-    for one in others:
+    for analysis in others:
         words |= dict.fromkeys(
-            written(one.stem(word), one.language)
-            for word in folded_words(text, one.language)
+            ascii_term(analysis.stem(word), analysis.language)
+            for word in folded_words(text, analysis.language)
             if word not in silent
         )
     return tuple(words)[:MAX_WORDS]

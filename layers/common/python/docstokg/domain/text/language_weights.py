@@ -27,10 +27,10 @@ def counts(note: str | None) -> Counter[str]:
     return Counter({code: int(count or 1) for code, _, count in words})
 
 
-def shares(held: Mapping[str, int]) -> dict[str, float]:
+def shares(counts: Mapping[str, int]) -> dict[str, float]:
     """Return the share of each language with a count above 0, sorted by code."""
-    every = sum(held.values())
-    return {code: count / every for code, count in sorted(held.items()) if count > 0}
+    every = sum(counts.values())
+    return {code: count / every for code, count in sorted(counts.items()) if count > 0}
 
 
 def reads_many(model: str) -> bool:
@@ -39,16 +39,16 @@ def reads_many(model: str) -> bool:
 
 
 def word_weights(
-    asked: Mapping[str, float], held: Mapping[str, float], least: float
+    question_shares: Mapping[str, float], stored_shares: Mapping[str, float], floor: float
 ) -> dict[str, float]:
-    """Return the weights of the channels "bm25" and "splade", at least `least`.
+    """Return the weights of the channels "bm25" and "splade", at least `floor`.
 
-    `asked`: probability of the question per language; `held`: share of passages per language. The
-    weight is the sum of their products, for "splade" of English only.
+    `question_shares`: probability of the question per language. `stored_shares`: share of
+    passages per language. The weight is the sum of their products, for "splade" of English only.
     """
-    share = {code: asked.get(code, 0.0) * part for code, part in held.items()}
+    share = {code: question_shares.get(code, 0.0) * part for code, part in stored_shares.items()}
     english = share.get(ENGLISH, 0.0)
-    return {"bm25": max(least, sum(share.values())), "splade": max(least, english)}
+    return {"bm25": max(floor, sum(share.values())), "splade": max(floor, english)}
 
 
 def reads_english_only(model: str) -> bool:
@@ -56,12 +56,16 @@ def reads_english_only(model: str) -> bool:
     return _ENGLISH.search(model) is not None
 
 
-def english_weights(asked: Mapping[str, float], held: Mapping[str, float]) -> dict[str, float]:
+def english_weights(
+    question_shares: Mapping[str, float], stored_shares: Mapping[str, float]
+) -> dict[str, float]:
     """Return the weights of "dense" and "splade": the probability of an English question.
 
-    At least 0.001, also without passages in English. `asked`: probability per language. `held`:
-    share of passages per language; others are ignored.
+    At least 0.001, also without passages in English. `question_shares`: probability per language.
+    `stored_shares`: share of passages per language; others are ignored.
     """
-    known = sum(asked.get(code, 0.0) for code in held)
-    english = asked.get(ENGLISH, 0.0) / known if ENGLISH in held and known else 0.0
+    total = sum(question_shares.get(code, 0.0) for code in stored_shares)
+    english = (
+        question_shares.get(ENGLISH, 0.0) / total if ENGLISH in stored_shares and total else 0.0
+    )
     return dict.fromkeys(("dense", "splade"), max(TIE, english))

@@ -27,26 +27,26 @@ def near_keys(
     At most 4,000. An edit inserts, deletes, replaces or swaps a letter other than the first, in a
     word of `absent` and `candidates` outside `taken`.
     """
-    found, keys = words(question), dict[str, tuple[int, int]]()
-    covered = [any(s < end and start < e for s, e in taken) for start, end in found.spans]
+    question_words, keys = words(question), dict[str, tuple[int, int]]()
+    covered = [any(s < end and start < e for s, e in taken) for start, end in question_words.spans]
     for size in (1, 2, 3):
-        for first in range(len(found.forms) - size + 1):
+        for first in range(len(question_words.forms) - size + 1):
             part = range(first, first + size)
             if not any(covered[i] for i in part):
-                place = found.spans[first][0], found.spans[first + size - 1][1]
-                for near in _near(found, part, absent):
+                place = question_words.spans[first][0], question_words.spans[first + size - 1][1]
+                for near in _near(question_words, part, absent):
                     keys.setdefault(near, place)
                     if len(keys) == MAX_QUESTION_KEYS:
                         return keys
     return keys
 
 
-def _near(found: Words, part: range, absent: Collection[str]) -> Iterator[str]:
+def _near(question_words: Words, part: range, absent: Collection[str]) -> Iterator[str]:
     for i in part:
-        word = found.forms[i]
+        word = question_words.forms[i]
         if word in absent and _may_be_misspelt(word):
             for near in _one_edit(word):
-                yield " ".join(near if k == i else found.forms[k] for k in part)
+                yield " ".join(near if k == i else question_words.forms[k] for k in part)
 
 
 def _may_be_misspelt(word: str) -> bool:

@@ -204,9 +204,11 @@ def _proper(run: str) -> Iterator[str]:
         yield name
 
 
-def better_surface(one: str, other: str) -> str:
+def better_surface(first: str, other: str) -> str:
     """Return the better spelling, whatever the order: not in capitals, then capitalised."""
-    return min(one, other, key=lambda text: (_is_in_capitals(text), not _has_capitals(text), text))
+    return min(
+        first, other, key=lambda text: (_is_in_capitals(text), not _has_capitals(text), text)
+    )
 
 
 def better_kind(kinds: Iterable[str | None]) -> str | None:
@@ -214,11 +216,11 @@ def better_kind(kinds: Iterable[str | None]) -> str | None:
 
     If the recogniser's kinds disagree, the kind is UNSURE.
     """
-    known = {kind for kind in kinds if kind}
-    found = sorted(known.intersection(_KINDS))
-    rest = sorted(known.difference(_KINDS, _OTHER_KINDS))
-    others = [kind for kind in _OTHER_KINDS if kind in known]
-    return next(iter([*rest, *([UNSURE] if len(found) > 1 else found), *others]), None)
+    distinct = {kind for kind in kinds if kind}
+    standard = sorted(distinct.intersection(_KINDS))
+    custom = sorted(distinct.difference(_KINDS, _OTHER_KINDS))
+    others = [kind for kind in _OTHER_KINDS if kind in distinct]
+    return next(iter([*custom, *([UNSURE] if len(standard) > 1 else standard), *others]), None)
 
 
 def _is_in_capitals(text: str) -> bool:

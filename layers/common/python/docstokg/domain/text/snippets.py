@@ -27,10 +27,10 @@ def _pattern(stems: frozenset[str]) -> re.Pattern[str]:
     return re.compile("|".join(filter(None, (begun, *map(re.escape, others)))), re.I)
 
 
-def _found(text: str, stems: frozenset[str], start: int, end: int) -> Iterator[tuple[int, str]]:
+def _matches(text: str, stems: frozenset[str], start: int, end: int) -> Iterator[tuple[int, str]]:
     for match in _pattern(stems).finditer(text, start, end) if stems else ():
-        if (own := stem(match[0].casefold())) in stems:
-            yield match.start(), own
+        if (match_stem := stem(match[0].casefold())) in stems:
+            yield match.start(), match_stem
 
 
 def coverage(stems: frozenset[str], text: str) -> float:
@@ -82,7 +82,7 @@ def best_window(text: str, sentences: Spans, stems: frozenset[str], limit: int) 
 def _hits(text: str, spans: Spans, stems: frozenset[str]) -> list[dict[str, int]]:
     hits: list[dict[str, int]] = [{} for _ in spans]
     at = 0
-    for place, word in _found(text, stems, 0, len(text)):
+    for place, word in _matches(text, stems, 0, len(text)):
         while at < len(spans) and spans[at][1] <= place:
             at += 1
         if at == len(spans):
@@ -94,7 +94,7 @@ def _hits(text: str, spans: Spans, stems: frozenset[str]) -> list[dict[str, int]
 
 def _cut(text: str, span: tuple[int, int], stems: frozenset[str], limit: int) -> tuple[int, int]:
     start, end = span
-    place, _ = next(_found(text, stems, start, end), (start, ""))
+    place, _ = next(_matches(text, stems, start, end), (start, ""))
     if place - start > limit // 2:
         lead = min(place - limit // 4, end - limit)
         space = text.rfind(" ", start, lead + 1)

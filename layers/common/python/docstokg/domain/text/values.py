@@ -133,12 +133,12 @@ def numbers(text: str) -> frozenset[str]:
 
 def stated_numbers(text: str) -> frozenset[str]:
     """Return `numbers`, the parts of dates and decimals, and numbers and months in words."""
-    found = {part for one in numbers(text) for part in (one, *one.split("."))}
-    found = {part.lstrip("0") or "0" for part in found}
-    for one in values(text):
-        size = one.low // _MONTH_DAYS if one.kind == "day" else one.low
-        found |= {f"{size:.12g}"} if one.kind in ("number", "ordinal", "day") else set()
-    return frozenset(found)
+    forms = {part for number in numbers(text) for part in (number, *number.split("."))}
+    forms = {part.lstrip("0") or "0" for part in forms}
+    for value in values(text):
+        size = value.low // _MONTH_DAYS if value.kind == "day" else value.low
+        forms |= {f"{size:.12g}"} if value.kind in ("number", "ordinal", "day") else set()
+    return frozenset(forms)
 
 
 @lru_cache(maxsize=4096)
@@ -160,28 +160,30 @@ def values(text: str) -> tuple[Value, ...]:
 
     Numbers that can be read with either separator ("1.234") are in both readings.
     """
-    found = _points(text)
-    return (*found, *_ranges(text, found))
+    points = _points(text)
+    return (*points, *_ranges(text, points))
 
 
 @lru_cache(maxsize=4096)
 def _points(text: str) -> tuple[Value, ...]:
     taken: list[tuple[int, int]] = []
-    found: list[Value] = []
+    points: list[Value] = []
     plain = ID_IN_CLAIM.sub(lambda match: " " * len(match[0]), text)
     for match in _POWER.finditer(plain):
         number = float(_power(match))
         taken.append(match.span())
-        found.append(Value("number", number, number, "", *match.span()))
+        points.append(Value("number", number, number, "", *match.span()))
     for kind, pattern in _patterns():
         for match in pattern.finditer(plain):
             if any(a < match.end() and match.start() < b for a, b in taken):
                 continue
-            made = list(_read(kind, match))
-            if made:
+            readings = list(_read(kind, match))
+            if readings:
                 taken.append(match.span())
-                found += [one._replace(start=match.start(), end=match.end()) for one in made]
-    return tuple(sorted(found, key=lambda one: (one.start, one.kind)))
+                points += [
+                    reading._replace(start=match.start(), end=match.end()) for reading in readings
+                ]
+    return tuple(sorted(points, key=lambda point: (point.start, point.kind)))
 
 
 def _power(match: re.Match[str]) -> Decimal:
@@ -231,7 +233,8 @@ def _dates(fields: dict[str, str | None]) -> Iterator[Value]:
 def _span(year: int, month: int, day: int, last: int, end: int) -> Iterator[Value]:
     if year:
         opening, closing = (
-            date(year, one, 1).toordinal() + count - 1 for one, count in ((month, day), (last, end))
+            date(year, number, 1).toordinal() + count - 1
+            for number, count in ((month, day), (last, end))
         )
         yield Value("date", opening, closing)
     if (month, last) != (1, 12):
@@ -239,22 +242,22 @@ def _span(year: int, month: int, day: int, last: int, end: int) -> Iterator[Valu
 
 
 def _amounts(fields: dict[str, str | None]) -> Iterator[Value]:
-    written, unit = fields["v"] or "", (fields.get("u") or "").lower()
+    amount, unit = fields["v"] or "", (fields.get("u") or "").lower()
     letter = fields.get("s") or ""
     if letter == "m" and not unit:
         # "3 m" is a length, "3M" three millions.
         letter, unit = "", "m"
     scale = _words()["scale"][letter.lower()][1] if letter else 1.0
     name, factor = _words()["unit"].get(unit, ("", 1.0))
-    words = [_words()["number"].get(word) for word in re.split("[ -]", written.lower())]
+    words = [_words()["number"].get(word) for word in re.split("[ -]", amount.lower())]
     spelled = sum(word[1] for word in words if word is not None)
-    is_spelled = not any(map(str.isdigit, written))
-    for number in {spelled} if is_spelled else _numbers(written):
+    is_spelled = not any(map(str.isdigit, amount))
+    for number in {spelled} if is_spelled else _numbers(amount):
         size = number * scale * factor
         if name:
             yield Value("amount", size, size, name)
         yield Value("number", number * scale, number * scale)
-        if not name and scale == 1 and len(written) == 4 and 1000 <= number < 2200:
+        if not name and scale == 1 and len(amount) == 4 and 1000 <= number < 2200:
             yield from _span(int(number), 1, 1, 12, 31)
 
 
@@ -274,11 +277,11 @@ def _numbers(digits: str) -> set[float]:
     return {grouped, pointed} if len(decimals) == 3 and whole != "0" else {pointed}
 
 
-def _ranges(text: str, found: Sequence[Value]) -> Iterator[Value]:
+def _ranges(text: str, points: Sequence[Value]) -> Iterator[Value]:
     ends: dict[int, list[Value]] = {}
-    for value in found:
+    for value in points:
         ends.setdefault(value.end, []).append(value)
-    for last in found:
+    for last in points:
         borders = (end for end in sorted(ends, reverse=True) if end <= last.start)
         border = next(borders, None)
         if border is None or not _RANGE.fullmatch(text, border, last.start):
@@ -287,21 +290,23 @@ def _ranges(text: str, found: Sequence[Value]) -> Iterator[Value]:
             low = first.low
             if first.kind == "number" and last.kind == "amount" and len(ends[border]) == 1:
                 # "5-10 kg": the unit of the last number is that of the first.
-                low *= last.high / max(_plain_number(last, found), _TOLERANCE)
+                low *= last.high / max(_plain_number(last, points), _TOLERANCE)
             elif (first.kind, first.unit) != (last.kind, last.unit):
                 continue
             if low <= last.high:
                 yield Value(last.kind, low, last.high, last.unit, first.start, last.end)
 
 
-def _plain_number(amount: Value, found: Sequence[Value]) -> float:
-    same = (one.high for one in found if one.kind == "number" and one.start == amount.start)
+def _plain_number(amount: Value, points: Sequence[Value]) -> float:
+    same = (
+        point.high for point in points if point.kind == "number" and point.start == amount.start
+    )
     return next(same, 0.0)
 
 
-def is_stated(claimed: Value, stated: Sequence[Value]) -> bool:
+def is_stated(claimed: Value, evidence: Sequence[Value]) -> bool:
     """Return whether one of the stated values or ranges agrees with the claimed one."""
-    return any(claimed.meets(one) for one in stated)
+    return any(claimed.meets(value) for value in evidence)
 
 
 def unstated(claim: str, text: str) -> tuple[str, ...]:
@@ -309,31 +314,31 @@ def unstated(claim: str, text: str) -> tuple[str, ...]:
 
     Spelled numbers below 3 and ordinals often count nothing ("one of the") and are not listed.
     """
-    stated, digits = values(text), stated_numbers(text)
+    evidence, digits = values(text), stated_numbers(text)
     points = _points(claim)
-    dated = {(one.start, one.end) for one in points if one.kind == "date"}
+    dated = {(point.start, point.end) for point in points if point.kind == "date"}
     # The day of a date with a year counts only if the text has that year.
-    met = [
-        one
-        for one in points
-        if is_stated(one, stated)
+    matched = [
+        point
+        for point in points
+        if is_stated(point, evidence)
         and (
-            one.kind != "day"
-            or (one.start, one.end) not in dated
-            or digits.issuperset(re.findall(r"\d{4}", claim[one.start : one.end]))
+            point.kind != "day"
+            or (point.start, point.end) not in dated
+            or digits.issuperset(re.findall(r"\d{4}", claim[point.start : point.end]))
         )
     ]
     spelled = (
-        (one.start, claim[one.start : one.end])
-        for one in points
-        if one.kind == "number" and one.low == one.high > _VAGUE and one not in met
+        (point.start, claim[point.start : point.end])
+        for point in points
+        if point.kind == "number" and point.low == point.high > _VAGUE and point not in matched
     )
-    plain = ID_IN_CLAIM.sub(lambda one: " " * len(one[0]), claim)
-    written = (
+    plain = ID_IN_CLAIM.sub(lambda match: " " * len(match[0]), claim)
+    literals = (
         (match.start(), match[0])
         for match in _DIGITS.finditer(plain)
         if _canonical(match[0]) not in digits
-        and not any(one.start <= match.start() and match.end() <= one.end for one in met)
+        and not any(point.start <= match.start() and match.end() <= point.end for point in matched)
     )
-    listed = [*written, *(one for one in spelled if not any(map(str.isdigit, one[1])))]
+    listed = [*literals, *(number for number in spelled if not any(map(str.isdigit, number[1])))]
     return tuple(dict.fromkeys(number for _, number in sorted(listed)))

@@ -157,7 +157,7 @@ def _outdated_statements(context: Context, leaving: Set[str]) -> dict[str, set[s
     namespace, graph = context.namespace, context.stores.graph_writer
     ends_by_chunk: dict[str, set[str]] = {}
     for uuids in batched(sorted(leaving), ROW_BATCH):
-        ends_by_chunk |= graph.stated(namespace, uuids)
+        ends_by_chunk |= graph.relation_ends(namespace, uuids)
     marks: dict[str, str] = {}
     for uuids in batched(ends_by_chunk, ROW_BATCH):
         marks |= context.stores.index_writer.fingerprints(namespace, uuids)

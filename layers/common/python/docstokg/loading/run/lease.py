@@ -35,7 +35,7 @@ def turn(
     with ExitStack() as lease:
         try:
             lease.enter_context(
-                writer.hold(TAKE_S, run=run.run_id, more=True, namespace=run.namespace)
+                writer.hold(TAKE_S, run=run.run_id, keeps_lease=True, namespace=run.namespace)
             )
         except Timeout as busy:
             raise Locked(f"another load or removal holds namespace {run.namespace!r}") from busy

@@ -20,7 +20,7 @@ def reembed(stores: Stores, namespace: str, dense: Embedder, progress: Progress)
     Raises `LoadError` if it is empty, or if a load did not finish.
     """
     with exclusive_load(stores.index_writer, namespace, progress):
-        info = stores.search_index.info(Deadline.after(60.0), anew=True)
+        info = stores.search_index.info(Deadline.after(60.0), refresh=True)
         if info.open_run(namespace) or namespace not in info.namespaces:
             raise LoadError(f"namespace {namespace!r} is empty, or a load did not finish")
         before = info.model_of(namespace) or ""

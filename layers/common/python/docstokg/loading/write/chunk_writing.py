@@ -120,7 +120,7 @@ def _write(linking: Linking, batch: _Batch, records: Records) -> int:
     if new := [row for row in records if row[0].doc_id not in batch.changes]:
         stores.index_writer.put(new)
     for doc_id, change in batch.changes.items():
-        if outdated := [*change.fallen, *change.gone]:
+        if outdated := [*change.outdated_uuids, *change.removed_uuids]:
             stores.graph_writer.delete(context.namespace, outdated, tidy=False)
         chunks = [row for row in records if row[0].doc_id == doc_id]
         report.removed += stores.index_writer.put_document(change._replace(chunks=chunks))

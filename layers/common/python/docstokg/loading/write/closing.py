@@ -78,7 +78,7 @@ def _is_concerned(chunk: StoredChunk, plan: LoadPlan, changed_keys: Linker) -> b
 
 def _link(linking: Linking, chunks: Mapping[str, StoredChunk]) -> None:
     context = linking.context
-    ends_by_chunk = context.stores.graph_writer.stated(context.namespace, list(chunks))
+    ends_by_chunk = context.stores.graph_writer.relation_ends(context.namespace, list(chunks))
     mentions = {}
     for uuid, chunk in chunks.items():
         ends = {*ends_by_chunk.get(uuid, ()), *context.staging.endpoints(uuid)}
