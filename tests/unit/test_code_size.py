@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.size import code_tokens
+from benchmarks.size import token_count
 
 
 @pytest.mark.parametrize(
@@ -18,4 +18,4 @@ from benchmarks.size import code_tokens
     ],
 )
 def test_tokens_are_counted(text: str, tokens: int) -> None:
-    assert code_tokens(text) == tokens
+    assert token_count(text) == tokens
