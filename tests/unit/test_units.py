@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docstokg.domain.answer.parts import Part, parts, units
+from docstokg.domain.answer.parts import LONGEST, Part, parts, units
 
 TABLE = """## Limits
 
