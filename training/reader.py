@@ -59,7 +59,7 @@ def groups(folder: Path, draw: random.Random) -> Iterator[Group]:
         wrong = tuple(text for at, text in enumerate(texts) if at != number)
         yield Group(question, " ".join((texts[number], *following)), wrong, answers=True)
         around = " ".join(sentences[max(0, number - 1) : number + 2])
-        for word in ("Who", "When", "How many"):
+        for word in ("When", "How many"):
             near = _ASKING.sub(word, question, count=1)
             if near != question and not any(holds(kind, around) for kind in asked_kinds(near)):
                 yield Group(near, texts[number], wrong, answers=False)

@@ -14,9 +14,11 @@ from docstokg.domain.answer.notices import (
     BROKEN_OFF,
     CUT_SHORT,
     NOT_RELEVANT,
+    ONLY_REASONED,
     is_abstention,
     model_failed,
     no_room,
+    stopped_early,
 )
 from docstokg.domain.budget import tokens
 from docstokg.domain.deadline import Deadline
@@ -41,6 +43,8 @@ CUT_WARNINGS = {"length": CUT_SHORT, "time": CUT_SHORT, "broken": BROKEN_OFF}
 TextListener = Callable[[str], bool]
 # Usable share of a model's context: token counts are estimates and may be 10 % too low.
 CONTEXT_SHARE = 0.9
+# A reply below this share of its token budget was not cut by the budget.
+OWN_LIMIT = 0.5
 
 
 def synthesize(
@@ -81,7 +85,7 @@ def synthesize(
             notes = (
                 *(() if is_safe or not has_text else (NOT_RELEVANT,)),
                 *((CUT_WARNINGS[completion.cut],) if completion.cut and has_text else ()),
-                *(() if has_text else (no_room(chosen.max_tokens),)),
+                *(() if has_text else (_too_short(completion, chosen.max_tokens),)),
             )
             if completion.cut == "time":
                 run.mark_degraded("deadline_exceeded")
@@ -194,7 +198,7 @@ def _completed(
         on_text=on_text,
     )
     most_bytes = max(LEAST_ANSWER_BYTES, chosen.max_tokens * BYTES_A_TOKEN)
-    answer = reply.cut(reply.cleaned(completion.text), most_bytes)
+    answer = reply.cut(reply.cleaned(completion.text, plan.query, blocks), most_bytes)
     if completion.cut == "length" and not reply.has_sentence(answer):
         answer = ""
     elif completion.cut:
@@ -202,8 +206,20 @@ def _completed(
     if not answer and completion.cut == "broken":
         raise Unavailable(f"the reply of model {name} broke off")
     if not answer and completion.cut != "length":
-        raise WrongAnswer(f"model {name} answered nothing")
-    return completion.model_copy(update={"text": answer}), len(prompt.passages_within(blocks, room))
+        is_thought = completion.text.strip() and not reply.without_thoughts(completion.text)
+        raise WrongAnswer(
+            ONLY_REASONED.format(name) if is_thought else f"model {name} answered nothing"
+        )
+    tokens_out = completion.tokens_out or tokens(completion.text)
+    completion = completion.model_copy(update={"text": answer, "tokens_out": tokens_out})
+    return completion, len(prompt.passages_within(blocks, room))
+
+
+def _too_short(completion: Completion, max_tokens: int) -> str:
+    """Return the warning for a reply without a whole sentence."""
+    if completion.tokens_out < max_tokens * OWN_LIMIT:
+        return stopped_early(completion.model, completion.tokens_out)
+    return no_room(max_tokens)
 
 
 def _reason(error: DocsToKGError, failures: list[DocsToKGError]) -> DegradedReason:

@@ -321,6 +321,27 @@ def test_a_broken_stream_ends_with_an_error(server_for, route: str) -> None:
     assert last["diagnostics"]["degraded_reasons"] == ["llm_unavailable"]
 
 
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("route", CALLS)
+def test_warnings_end_the_answer(server_for, route: str, stream: bool) -> None:
+    answer = "Seizures are electrical events [1]. They last 7341 minutes [1]."
+    with streaming(StreamingModel(answer=answer)) as model:
+        url = server_for(llm_base_url=model.url, llm_api_key="k", **REMOTE)
+        with openai.OpenAI(base_url=f"{url}/v1", api_key="-", max_retries=0) as client:
+            reply = CALLS[route](client, model="gpt-4o-mini", stream=stream)
+            if not stream:
+                text = (
+                    reply.output_text if route == "responses" else reply.choices[0].message.content
+                )
+            elif route == "responses":
+                text = "".join(e.delta for e in reply if e.type == "response.output_text.delta")
+            else:
+                text = "".join(event.choices[0].delta.content or "" for event in reply)
+    assert text.startswith(answer)
+    assert text.count("No cited source contains: 7341 (sentence 2).") == 1
+    assert "\n\nNote: " in text
+
+
 STORES = [{"type": "file_search", "vector_store_ids": ["nothing_here"]}]
 
 

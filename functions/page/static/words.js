@@ -26,6 +26,7 @@ export const WHY = {
   "name_not_in_source": "a name that no cited source contains",
   "id_not_in_source": "an identifier that no cited source contains",
   "id_label_mismatch": "identifier and label do not match",
+  "cell_mismatch": "value of another cell of the table",
   "contradicted": "the source contradicts it",
   "not_stated": "the source does not state it",
   "marker_added": "the marker was added by the check"

@@ -10,8 +10,10 @@ from typing import Any
 from docstokg.adapters.exchange import NotAccepted
 from docstokg.contracts.completion import Completion, ModelCall, ModelReply
 from docstokg.contracts.language_models import SERVED, ModelAccess, ModelFacts, ModelRoute
+from docstokg.domain.answer.notices import ONLY_REASONED
+from docstokg.domain.answer.reply import ends_thought
 from docstokg.domain.deadline import Deadline
-from docstokg.errors import NotConfigured, Timeout, Unavailable
+from docstokg.errors import NotConfigured, Timeout, Unavailable, WrongAnswer
 from docstokg.observability import note, traced
 
 LONGEST_TEXT = 200_000
@@ -42,6 +44,8 @@ class LanguageModels:
     ) -> None:
         self._access, self._served, self._others = access, served, others
         self._load, self._models, self._plain = load, models, set[str]()
+        # Models that ended a thought which they had not begun.
+        self._thinking = set[str]()
         self._facts = cache(self._model_facts)
 
     def warm(self) -> None:
@@ -77,8 +81,9 @@ class LanguageModels:
         """Return one completion within `deadline`, including streaming.
 
         A call that a provider does not accept is repeated without `schema` and `temperature`, and
-        later calls omit them. `on_text`: called with the text so far; False ends the call. A
-        timeout or a broken connection after some streamed text cuts the text. Raise `Timeout`,
+        later calls omit them. `on_text`: called with the text so far; False ends the call; texts
+        of a model that once ended a thought without beginning it are "" until it ends the thought.
+        A timeout or a broken connection after some streamed text cuts the text. Raise `Timeout`,
         `QuotaExceeded` (429), `NotConfigured` (no key), `NotInstalled`, `Refused` (401, 403),
         `Misconfigured` (other 4xx), `Unavailable` (unreachable, 5xx, redirects, broken off) or
         `WrongAnswer` (no completion, too long).
@@ -105,7 +110,7 @@ class LanguageModels:
         on_text: Callable[[str], bool] | None,
     ) -> ModelReply:
         speak = self._served if route.provider in SERVED else self._others
-        draft, whom = _Draft(on_text), f"model {model}"
+        draft, whom = _Draft(on_text, is_held=model in self._thinking), f"model {model}"
         write = None if on_text is None else draft.add
         try:
             wanted = plain if model in self._plain else call
@@ -121,8 +126,12 @@ class LanguageModels:
             return ModelReply(draft.text, cut="time" if isinstance(broken, Timeout) else "broken")
         finally:
             draft.close()
+            if ends_thought(draft.text):
+                self._thinking.add(model)
 
     def _completion(self, reply: ModelReply, route: ModelRoute, model: str) -> Completion:
+        if reply.is_reasoning and not reply.text.strip():
+            raise WrongAnswer(ONLY_REASONED.format(model))
         tokens_in, tokens_out = _count(reply.tokens_in), _count(reply.tokens_out)
         facts = self._facts(model)
         dollars = (tokens_in * facts.dollars_in + tokens_out * facts.dollars_out) / _MILLION
@@ -154,15 +163,16 @@ class LanguageModels:
 
 
 class _Draft:
-    def __init__(self, on_text: Callable[[str], bool] | None) -> None:
-        self._told, self._is_open = on_text, True
+    def __init__(self, on_text: Callable[[str], bool] | None, *, is_held: bool) -> None:
+        self._told, self._is_open, self._is_held = on_text, True, is_held
         self.text = ""
 
     def add(self, piece: str) -> bool:
         if self._told is None or not self._is_open:
             return False
         self.text += piece
-        return len(self.text) <= LONGEST_TEXT and self._told(self.text)
+        self._is_held = self._is_held and not ends_thought(self.text)
+        return len(self.text) <= LONGEST_TEXT and self._told("" if self._is_held else self.text)
 
     def close(self) -> None:
         self._is_open = False

@@ -158,24 +158,26 @@ class _Exchange:
 
 def _whole(answer: Any) -> ModelReply:
     choice = answer.choices[0]
-    if not isinstance(text := choice.message.content, str):
+    is_reasoning = bool(getattr(choice.message, "reasoning_content", None))
+    if not isinstance(text := choice.message.content, str) and not is_reasoning:
         raise TypeError("no text")
-    return _reply(text, choice.finish_reason, answer.usage)
+    return _reply(text or "", choice.finish_reason, answer.usage, is_reasoning)
 
 
 def _streamed(answer: Any, write: Callable[[str], bool]) -> ModelReply:
-    text, reason, usage = "", None, None
+    text, reason, usage, is_reasoning = "", None, None, False
     for part in answer:
         usage = getattr(part, "usage", None) or usage
         for choice in part.choices[:1]:
             reason = choice.finish_reason or reason
+            is_reasoning |= bool(getattr(choice.delta, "reasoning_content", None))
             piece = choice.delta.content or ""
             text += piece
             if piece and not write(piece):
-                return _reply(text, reason, usage)
-    return _reply(text, reason, usage)
+                return _reply(text, reason, usage, is_reasoning)
+    return _reply(text, reason, usage, is_reasoning)
 
 
-def _reply(text: str, reason: str | None, usage: Any) -> ModelReply:
+def _reply(text: str, reason: str | None, usage: Any, is_reasoning: bool) -> ModelReply:
     tokens = getattr(usage, "prompt_tokens", 0), getattr(usage, "completion_tokens", 0)
-    return ModelReply(text, *tokens, "length" if reason == "length" else None)
+    return ModelReply(text, *tokens, "length" if reason == "length" else None, is_reasoning)

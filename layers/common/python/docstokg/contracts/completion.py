@@ -31,12 +31,16 @@ class ModelCall(NamedTuple):
 
 
 class ModelReply(NamedTuple):
-    """Text of a model and the provider's token counts, unchecked."""
+    """Text of a model and the provider's token counts, unchecked.
+
+    `is_reasoning`: the provider returned a thought in a field of its own.
+    """
 
     text: str
     tokens_in: object = 0
     tokens_out: object = 0
     cut: Cut = None
+    is_reasoning: bool = False
 
 
 class Completion(Contract):

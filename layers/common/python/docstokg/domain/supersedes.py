@@ -7,6 +7,7 @@ from pathlib import PurePath
 from typing import Any, Literal, NamedTuple
 
 from docstokg.domain.text.sentences import sentence_spans
+from docstokg.domain.text.values import values
 from docstokg.domain.text.words import WORD, normalise
 
 Verb = Literal["supersedes", "amends"]
@@ -42,6 +43,7 @@ _FOLLOWING = (
     " version edition entirely completely fully"
 )
 _AFTER_NAME = frozenset(_FOLLOWING.split())
+_SKIPPED = frozenset(("of", "the", "for", "on"))
 _PARTS = "except partly partially part section sections clause clauses article"
 _PARTLY = frozenset(_PARTS.split())
 _YEAR = re.compile(r"(?:19|20)\d\d")
@@ -92,7 +94,7 @@ class Edition(NamedTuple):
 
     base: str
     label: str
-    order: tuple[int, ...]
+    order: tuple[float, ...]
 
 
 def declarations(text: str) -> list[Declaration]:
@@ -125,7 +127,7 @@ def declare(
     """Return what documents declare in their first part, and a note on each declaration.
 
     A row is (doc_id, verb, ids of the named documents). The name of a document that is not loaded
-    yet is kept as it is if it shares a word with the declaring one's title. `texts`: by doc_id.
+    yet is kept as it is. `texts`: by doc_id.
     """
     rows: list[tuple[str, Verb, tuple[str, ...]]] = []
     notes = []
@@ -136,11 +138,11 @@ def declare(
             document = documents[doc_id]
             named = sorted(targets(name, document, everything))
             notes += [f'{doc_id} {verb} {other}: "{sentence}"' for other in named]
-            if not named and not _fitting(name, document, everything) and _is_alike(name, document):
+            if not named and not _fitting(name, document, everything):
                 named = [name[:LONGEST_NAME]]
-                notes.append(f'{doc_id} {verb} a document that is not loaded: "{sentence}"')
+                notes.append(f'{doc_id} {verb} no loaded document yet: "{sentence}"')
             names[verb] += named
-        rows += [(doc_id, verb, tuple(values)) for verb, values in names.items() if values]
+        rows += [(doc_id, verb, tuple(entries)) for verb, entries in names.items() if entries]
     return rows, notes
 
 
@@ -171,24 +173,19 @@ def _fitting[Key: Hashable](
     if not words or _PARTLY.intersection(words[:12]):
         return []
     if words[0].isdecimal() and not _YEAR.fullmatch(words[0]):
-        wanted = {(*form[:-1], words[0]) for form in _numbers(document)}
-        return [other.key for other in others if wanted.intersection(_numbers(other))]
+        # "386" in "PEP 440: Versions" is "PEP 386", in "0012-use-queues.md" "0386-...".
+        numbers = {
+            (*form[:at], words[0])
+            for form in _forms(document)
+            for at in (0, 1)
+            if form[at : at + 1] and form[at].isdecimal()
+        }
+        return [
+            other.key
+            for other in others
+            if any({(*form[:1],), (*form[:2],)} & numbers for form in _forms(other))
+        ]
     return [other.key for other in others if any(_begins(words, form) for form in _forms(other))]
-
-
-def _numbers[Key: Hashable](document: Document[Key]) -> set[tuple[str, ...]]:
-    # "pep 440" of "PEP 440: Versions", "12" of "0012-use-queues.md"
-    return {
-        tuple(form[: at + 1])
-        for form in _forms(document)
-        for at, word in enumerate(form[:2])
-        if word.isdecimal() and (at == 0 or not form[0].isdecimal())
-    }
-
-
-def _is_alike[Key: Hashable](name: str, document: Document[Key]) -> bool:
-    words = set(WORD.findall(normalise(name))[:8]) - _BEFORE_NAME - _AFTER_NAME
-    return any(words.intersection(form) for form in _forms(document))
 
 
 def _number(word: str) -> str:
@@ -196,34 +193,31 @@ def _number(word: str) -> str:
 
 
 def _forms[Key: Hashable](document: Document[Key]) -> list[list[str]]:
-    names = {document.title, document.title.split(":")[0], document.title.split(" \u2013 ")[0]}
+    names = {document.title, *re.split(": | \u2013 ", document.title)[:1]}
     names |= {PurePath(name).stem for name in (document.doc_id, document.document_name) if name}
-    split = (WORD.findall(normalise(name)) for name in names)
-    return [[_number(word) for word in words] for words in split]
+    return [[_number(word) for word in WORD.findall(normalise(name))] for name in names]
 
 
 def _begins(words: Sequence[str], form: Sequence[str]) -> bool:
-    name = [word for word in form if not _is_dated(word)]
+    """Return whether words begin with a name, then end or continue as after a name.
+
+    Dates and numbers that the name lacks are skipped; stated years must include that of the name.
+    """
+    undated = [word for word in form if not _is_dated(word)]
     # "Leave policy 2023" is also named without its year, "PEP 2026" is not.
-    name = name if len(name) > 1 else list(form)
-    if not any(word.isalpha() and len(word) > 1 for word in name):
-        return False
-    years = {word for word in form if word not in name and _YEAR.fullmatch(word)}
-    dropped = ("of", "the", "for", "on")
-    wanted = [word for word in name if word not in dropped]
-    at = 0
-    while wanted and at < len(words):
-        if words[at] == wanted[0]:
-            wanted.pop(0)
-        elif words[at] not in dropped and not _is_dated(words[at]):
-            return False
-        at += 1
-    following = list(words[at:])
-    name_years = {word for word in words[: at + 6] if _YEAR.fullmatch(word)}
-    while following and (_is_dated(following[0]) or following[0].isdecimal()):
-        following.pop(0)
-    is_end = not following or following[0] in _AFTER_NAME
-    return not wanted and is_end and (not years or not name_years or bool(years & name_years))
+    name = [word for word in (undated if len(undated) > 1 else form) if word not in _SKIPPED]
+    skipped = (word in _SKIPPED or _is_dated(word) or word.isdecimal() for word in words)
+    kept = [word for word, skip in zip(words, skipped, strict=True) if word in name or not skip]
+    size = len(name)
+    stated, years = (
+        {*filter(_YEAR.fullmatch, own)} for own in (words[: size + 6], {*form}.difference(name))
+    )
+    return (
+        any(word.isalpha() and len(word) > 1 for word in name)
+        and kept[:size] == name
+        and _AFTER_NAME.issuperset(kept[size : size + 1])
+        and (not years or not stated or bool(years & stated))
+    )
 
 
 def _is_dated(word: str) -> bool:
@@ -251,15 +245,9 @@ def names_edition(question: str) -> bool:
     return _NAMED_EDITION.search(question) is not None
 
 
-def _order(label: str) -> tuple[int, ...]:
-    folded = label.casefold()
-    months = [place for place, name in enumerate(_MONTHS.split(), 1) if name in folded]
-    numbers = [int(number) for number in re.findall(r"\d+", folded)]
-    if months:
-        numbers = [numbers[-1], *months, *numbers[:-1]]
-    elif folded.startswith("q"):
-        numbers = [numbers[-1], numbers[0]]
-    return tuple(numbers)
+def _order(label: str) -> tuple[float, ...]:
+    dates = (value.low for value in values(label) if value.kind == "date")
+    return max(dates, default=0.0), *map(int, re.findall(r"\d+", label))
 
 
 def series[Key: Hashable](
@@ -294,9 +282,11 @@ def _agree(first: set[str], second: Collection[str]) -> bool:
 def declared(metadata: Mapping[str, Any], verb: Verb = "supersedes") -> tuple[str, ...]:
     """Return the values of `supersedes` or `amends`, a string or a list, folded for comparison."""
     value = metadata.get(verb)
-    values = value if isinstance(value, list | tuple) else [value]
+    entries = value if isinstance(value, list | tuple) else [value]
     return tuple(
-        normalise(text) for name in values if isinstance(name, str | int) and (text := str(name))
+        normalise(text)
+        for entry in entries
+        if isinstance(entry, str | int) and (text := str(entry))
     )
 
 

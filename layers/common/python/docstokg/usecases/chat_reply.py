@@ -112,6 +112,10 @@ def _completion(
     content = response.answer or " ".join(response.warnings)
     ends = [content.find(text) for text in chat.stop if text and text in content]
     content = content[: min(ends, default=len(content))]
+    # A header holds the warnings on the request, `finish_reason` that the answer is cut.
+    warnings = [text for text in response.warnings if text not in (*chat.warnings, CUT_SHORT)]
+    if response.answer and warnings and not (chat.fields or ends):
+        content += f"\n\nNote: {' '.join(warnings)}"
     finish_reason: FinishReason = "length" if CUT_SHORT in response.warnings else "stop"
     cited = tuple(citation for citation in response.citations if citation.cited)
     used = diagnostics.budget_used if diagnostics is not None else None

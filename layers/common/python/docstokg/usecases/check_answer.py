@@ -21,6 +21,7 @@ from docstokg.domain.answer import citations as markers
 from docstokg.domain.answer import grounding, notices
 from docstokg.domain.answer.confidence import bounded, confidence, confidence_parts, level
 from docstokg.domain.answer.observations import MISSING, Finding, observations
+from docstokg.domain.answer.parts import parts as parts_of
 from docstokg.domain.answer.quotation import find_statement
 from docstokg.domain.answer.statements import (
     Statement,
@@ -113,12 +114,18 @@ def check_answer(  # noqa: PLR0913 - each part of a check is given by name
         for number, sentence in enumerate(sentences, 1)
         if (values := [value.text for value in sentence.findings if value.code in MISSING])
     }
+    exchanged = {
+        number: cells
+        for number, sentence in enumerate(sentences, 1)
+        if (cells := [cell.text for cell in sentence.findings if cell.code == "cell_mismatch"])
+    }
     if cited:
         kinds = Counter(
             kind for verdict in report.sentences for kind in (verdict.verdict, *verdict.reasons)
         )
         warnings += notices.statements_doubted(kinds)
-        warnings += notices.values_missing(missing)
+        warnings += notices.values_of_sentences("No cited source contains", missing)
+        warnings += notices.values_of_sentences("Values of other cells of the table", exchanged)
         warnings += notices.markers_unproven(report.sentences)
         if similarity is None:
             warnings.append(notices.NO_EMBEDDER)
@@ -145,7 +152,11 @@ def check_answer(  # noqa: PLR0913 - each part of a check is given by name
     verdicts = [verdict.verdict for verdict in report.sentences]
     value = confidence(parts, probability)
     value = bounded(
-        value, verdicts, invalid=bool(checked.invalid), cited=bool(cited), missing=bool(missing)
+        value,
+        verdicts,
+        invalid=bool(checked.invalid),
+        cited=bool(cited),
+        missing=bool(missing or exchanged),
     )
     return CheckedAnswer(
         answer=text,
@@ -300,7 +311,10 @@ class _Check:
             return _Judged(statement, verdict, values | dict.fromkeys(quoted, 1.0))
         together = [support_of(statement.claim, blocks, self.compare)] if len(blocks) > 1 else []
         best = max((*scored.values(), *together), key=lambda support: support.value)
-        findings = observations(statement.claim, [_with_header(block) for block in cited])
+        rows = [
+            part for block in cited for part in parts_of(block.text, block.sentences) if part.fields
+        ]
+        findings = observations(statement.claim, [_with_header(block) for block in cited], rows)
         codes = tuple(dict.fromkeys(finding.code for finding in findings))
         update = {"verdict": "unverified", "support": round(best.value, 4)}
         verdict = verdict.model_copy(update={**update, "span": best.span, "reasons": codes})

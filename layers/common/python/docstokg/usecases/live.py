@@ -4,6 +4,7 @@ import json
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from pydantic import BaseModel
@@ -40,6 +41,7 @@ class LiveReply:
         self._checks, self._telemetry, self._send = checks, telemetry, send
         self._lock = threading.Lock()
         self._answer: LiveAnswer | None = None
+        self._cleaned: Callable[[str], str] = replies.cleaned
         self._is_ended, self._is_heard = False, True
         self._request_id = ""
         self._told_ms: dict[str, float] = {}
@@ -59,6 +61,7 @@ class LiveReply:
             return checked.answer, checked.grounding
 
         self._answer = LiveAnswer(check)
+        self._cleaned = partial(replies.cleaned, question=run.plan.query, blocks=grounded.blocks)
         self._send_event("citations", {"citations": grounded.citations})
 
     def add_text(self, text: str) -> bool:
@@ -69,7 +72,7 @@ class LiveReply:
         with self._lock:
             if self._is_ended or self._answer is None:
                 return False
-            for sentence in self._answer.more(replies.cleaned(text)):
+            for sentence in self._answer.more(self._cleaned(text)):
                 self._send_event("sentence", sentence)
             return self._is_heard and self._send("", None)
 

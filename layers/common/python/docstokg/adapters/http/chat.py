@@ -17,10 +17,26 @@ OPENAI = "https://api.openai.com/v1"
 # Maximum bytes of a reply; an event per token has up to 600.
 MOST_BYTES = 16 << 20
 LONGEST_EVENT = 1 << 20
+NO_COMPLETION = "{} answered something that is no completion"
 
 
 class _Message(BaseModel):
-    content: str
+    """A message, or a piece of a streamed one; some servers send its text in parts."""
+
+    content: str | list[Any] | None = None
+    reasoning_content: Any = None
+    reasoning: Any = None
+
+    @property
+    def is_reasoning(self) -> bool:
+        return bool(self.reasoning_content or self.reasoning)
+
+    @property
+    def text(self) -> str:
+        if isinstance(self.content, list):
+            texts = (part.get("text") for part in self.content if isinstance(part, dict))
+            return "".join(text for text in texts if isinstance(text, str))
+        return self.content or ""
 
 
 class _Usage(BaseModel):
@@ -38,12 +54,8 @@ class _Reply(BaseModel):
     usage: _Usage | None = None
 
 
-class _Delta(BaseModel):
-    content: str | None = None
-
-
 class _Part(BaseModel):
-    delta: _Delta = _Delta()
+    delta: _Message = _Message()
     finish_reason: str | None = None
 
 
@@ -89,19 +101,21 @@ def _endpoint_of(route: ModelRoute, whom: str) -> Endpoint:
 
 def _whole(whom: str, answer: Any) -> ModelReply:
     reply = _checked(_Reply, answer, whom)
-    choice = reply.choices[0]
-    return _reply(choice.message.content, choice.finish_reason, reply.usage)
+    choice, message = reply.choices[0], reply.choices[0].message
+    if message.content is None and not message.is_reasoning:
+        raise WrongAnswer(NO_COMPLETION.format(whom))
+    return _reply(message.text, choice.finish_reason, reply.usage, message.is_reasoning)
 
 
 def _checked[Shape: BaseModel](shape: type[Shape], answer: Any, whom: str) -> Shape:
     try:
         return checked(shape, answer, whom)
     except WrongAnswer as wrong:
-        raise WrongAnswer(f"{whom} answered something that is no completion") from wrong
+        raise WrongAnswer(NO_COMPLETION.format(whom)) from wrong
 
 
 def _streamed(whom: str, write: Callable[[str], bool], blocks: Iterator[bytes]) -> ModelReply:
-    pieces, reason, usage = [], None, None
+    pieces, reason, usage, is_reasoning = [], None, None, False
     for data in _events(blocks, whom):
         event = _checked(_Event, data, whom)
         if event.error is not None:
@@ -109,18 +123,21 @@ def _streamed(whom: str, write: Callable[[str], bool], blocks: Iterator[bytes]) 
         usage = event.usage or usage
         for part in event.choices[:1]:
             reason = reason or part.finish_reason
-            pieces.append(part.delta.content or "")
+            is_reasoning = is_reasoning or part.delta.is_reasoning
+            pieces.append(part.delta.text)
             if pieces[-1] and not write(pieces[-1]):
                 return _reply("".join(pieces), reason, usage)
     if reason is None:
         raise Unavailable(f"{whom} broke off")
-    return _reply("".join(pieces), reason, usage)
+    return _reply("".join(pieces), reason, usage, is_reasoning)
 
 
-def _reply(text: str, reason: str | None, usage: _Usage | None) -> ModelReply:
+def _reply(
+    text: str, reason: str | None, usage: _Usage | None, is_reasoning: bool = False
+) -> ModelReply:
     usage = usage or _Usage()
     cut: Cut = "length" if reason == "length" else None
-    return ModelReply(text, usage.prompt_tokens, usage.completion_tokens, cut)
+    return ModelReply(text, usage.prompt_tokens, usage.completion_tokens, cut, is_reasoning)
 
 
 def _events(blocks: Iterator[bytes], whom: str) -> Iterator[Any]:

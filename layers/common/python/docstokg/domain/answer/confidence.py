@@ -50,7 +50,7 @@ def bounded(
     """Return `value` capped by the check results.
 
     Ceilings: 0.45 with an unsupported sentence, 0.49 with an invalid marker or (`missing`) a value
-    that no cited source contains, 0.5 without a valid marker.
+    that no cited source contains or that belongs to another cell, 0.5 without a valid marker.
     """
     ceilings = (
         (CEILING_WITH_UNSUPPORTED, "unsupported" in verdicts),

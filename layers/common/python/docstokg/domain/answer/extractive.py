@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.state import Block
-from docstokg.domain.answer.kinds import CHECKABLE, asked_kinds
+from docstokg.domain.answer.kinds import asked_kinds
 from docstokg.domain.answer.notices import ABSTENTION, rows_shown
 from docstokg.domain.answer.quoting import LEANING, Quotation, leans, quoted
 from docstokg.domain.answer.reader_features import (
@@ -22,7 +22,6 @@ from docstokg.domain.answer.reader_features import (
     alike,
     candidates,
     folded,
-    misses,
     stems,
 )
 from docstokg.domain.answer.rows import MOST_ROWS, matching, parallel
@@ -139,12 +138,12 @@ def choose(
 ) -> Choice | None:
     """Return the best candidate, or a likelier pair, comparison, path or matching rows.
 
-    None without candidates, or if a checkable kind is expected and no candidate has a value of it.
+    None without candidates, or if a number or time is expected and no candidate has one.
     `linked`: consider several parts.
     """
     pool = candidates(query, blocks)
     kinds = asked_kinds(query)
-    if not pool or _lacks_kind(kinds, query, pool):
+    if all(candidate.features.kind_missed for candidate in pool):
         return None
     weights = model()
     scores = [weighted(weights["choice"], candidate.features._asdict()) for candidate in pool]
@@ -174,15 +173,6 @@ def choose(
     whole = len(keys) < len(places)
     quotations = tuple(quoted(query, pool[place], kinds, others, whole=whole) for place in places)
     return Choice(quotations, probability, answerable, warnings)
-
-
-def _lacks_kind(kinds: Sequence[str], query: str, pool: Sequence[Candidate]) -> bool:
-    """Return whether the question expects checkable kinds and no candidate has a value of one."""
-    expected = [kind for kind in kinds if kind != "many"]
-    if not expected or not CHECKABLE.issuperset(expected):
-        return False
-    question = frozenset(stems(query))
-    return all(misses(expected, candidate.unit.shown, question) for candidate in pool)
 
 
 def _best(pool: Sequence[Candidate], scores: Sequence[float]) -> int:

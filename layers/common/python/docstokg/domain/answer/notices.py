@@ -16,6 +16,7 @@ HARM_REMOVED = (
     "Links, images, markup or hidden characters that no cited source contains were removed."
 )
 CUT_SHORT = "The model's output was truncated; the answer ends at the last complete sentence."
+ONLY_REASONED = "model {} only reasoned and gave no answer"
 BROKEN_OFF = "The model's reply broke off; the answer is incomplete."
 LEGIBLE = 60
 _DOUBTS = {
@@ -57,6 +58,12 @@ def no_room(max_tokens: int) -> str:
     return f"No sentence of the answer fits into budget.max_tokens_gen ({max_tokens}); increase it."
 
 
+def stopped_early(model: str, tokens_out: int) -> str:
+    """Return the warning for a model that stopped below the token budget without a sentence."""
+    count = f"{tokens_out} {'token' if tokens_out == 1 else 'tokens'}"
+    return f"Model {model} stopped after {count}, at a length limit of its own."
+
+
 def statements_doubted(counts: Mapping[str, int]) -> list[str]:
     """Return a warning for `uncited`, `unsupported` and `too_long` each, if counted.
 
@@ -69,12 +76,10 @@ def statements_doubted(counts: Mapping[str, int]) -> list[str]:
     ]
 
 
-def values_missing(missing: Mapping[int, Sequence[str]]) -> list[str]:
-    """Return a warning that lists values that no cited source contains, by sentence number."""
-    if not missing:
-        return []
-    parts = [f"{listed(values)} (sentence {number})" for number, values in missing.items()]
-    return [f"No cited source contains: {'; '.join(parts)}."]
+def values_of_sentences(problem: str, values_by_number: Mapping[int, Sequence[str]]) -> list[str]:
+    """Return a warning that lists values with a problem, by sentence number, if any."""
+    parts = [f"{listed(values)} (sentence {number})" for number, values in values_by_number.items()]
+    return [f"{problem}: {'; '.join(parts)}."] if parts else []
 
 
 def markers_unproven(verdicts: Iterable[SentenceVerdict]) -> list[str]:

@@ -5,14 +5,19 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from docstokg.domain.answer.consistency import label_beside, mentions
+from docstokg.domain.answer.parts import Part
 from docstokg.domain.text.everyday import is_everyday
 from docstokg.domain.text.folding import singular, variant
 from docstokg.domain.text.values import is_stated, unstated, values
-from docstokg.domain.text.wording import ids, names
-from docstokg.domain.text.words import FOREIGN, WORD, english_share, normalise
+from docstokg.domain.text.wording import content_stems, ids, names
+from docstokg.domain.text.words import FOREIGN, WORD, english_share, fold, normalise
 
 Observation = Literal[
-    "number_not_in_source", "name_not_in_source", "id_not_in_source", "id_label_mismatch"
+    "number_not_in_source",
+    "name_not_in_source",
+    "id_not_in_source",
+    "id_label_mismatch",
+    "cell_mismatch",
 ]
 MISSING = frozenset(("number_not_in_source", "name_not_in_source", "id_not_in_source"))
 _JOINT = re.compile(r"[-/+]")
@@ -31,11 +36,14 @@ class Finding(NamedTuple):
     text: str
 
 
-def observations(claim: str, sources: Sequence[str]) -> tuple[Finding, ...]:
+def observations(
+    claim: str, sources: Sequence[str], rows: Sequence[Part] = ()
+) -> tuple[Finding, ...]:
     """Return the numbers, names, ids and labels of a claim that no source has, each once.
 
-    In the order of the codes. `sources`: the cited passages with titles; () without any. Names are
-    compared in English only.
+    In the order of the codes; last the values of cells that belong to another row or column than
+    the claim names. `sources`: the cited passages with titles; () without any. `rows`: of their
+    tables. Names are compared in English only.
     """
     if not sources:
         return ()
@@ -51,7 +59,40 @@ def observations(claim: str, sources: Sequence[str]) -> tuple[Finding, ...]:
         for mention, label in _labels(claim)
         if not _is_labelled(mention, label, sources)
     ]
+    findings += [Finding("cell_mismatch", value) for value in _exchanged(claim, rows)]
     return tuple(dict.fromkeys(findings))
+
+
+def _exchanged(claim: str, rows: Sequence[Part]) -> Iterator[str]:
+    stems = frozenset(content_stems(claim))
+
+    def is_named(text: str) -> bool:
+        words = frozenset(content_stems(text))
+        return bool(words) and words <= stems
+
+    for row in rows:
+        (_, key), *cells = row.fields
+        if not is_named(key):
+            continue
+        others = [
+            field
+            for other in rows
+            if not is_named(other.fields[0][1])
+            and [name for name, _ in other.fields] == [name for name, _ in row.fields]
+            for field in other.fields[1:]
+        ]
+        for column, value in cells:
+            if not value or not is_named(column) or _holds(claim, value):
+                continue
+            elsewhere = [cell for name, cell in others if name == column]
+            elsewhere += [cell for name, cell in cells if not is_named(name)]
+            yield from (cell for cell in elsewhere if cell and _holds(claim, cell))
+
+
+def _holds(claim: str, cell: str) -> bool:
+    if any(map(str.isdigit, cell)):
+        return not unstated(cell, claim)
+    return f" {fold(cell)} " in f" {fold(claim)} "
 
 
 def _names(claim: str, text: str) -> Iterator[str]:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from docstokg.domain.answer.citations import LINK, outside_code, strip_markers
-from docstokg.domain.answer.kinds import CHECKABLE, holds
+from docstokg.domain.answer.kinds import holds
 from docstokg.domain.answer.parts import Part, parts
 from docstokg.domain.answer.reader_features import Candidate, asked_values, stems
 from docstokg.domain.text.sentences import Span, sentence_spans
@@ -49,10 +49,10 @@ def quoted(
 ) -> Quotation:
     """Return the chosen unit with what makes it stand on its own, and markers before final stops.
 
-    A sentence gets its item or the next sentence if only that has a value of a checkable kind in
-    `kinds`; without a subject of its own, the previous sentence or its heading. A row shows its key
-    and the cells that the question names, `whole` all. `others`: ranks of further passages with the
-    same statement.
+    A sentence gets its item, or the next sentence if only that has a value of a kind in `kinds`;
+    without a subject of its own, the previous sentence or its heading. A row shows its key and the
+    cells that the question names, `whole` all. `others`: ranks of further passages with the same
+    statement.
     """
     unit, marker = chosen.unit, f"[{chosen.block.rank}]"
     markers = marker + "".join(f"[{rank}]" for rank in others)
@@ -89,8 +89,7 @@ def _around(query: str, chosen: Candidate, kinds: Collection[str]) -> tuple[list
     while sequence[first].kind == "sentence" and first and _joins(block.text, sequence, first):
         first -= 1
     in_item = sequence[first].kind == "item" and first < place
-    checkable = [kind for kind in kinds if kind in CHECKABLE]
-    lacking = [kind for kind in checkable if not holds(kind, unit.shown, question)]
+    lacking = [kind for kind in kinds if not holds(kind, unit.shown, question)]
     before: list[Part] = []
     after: list[Part] = []
     last = place

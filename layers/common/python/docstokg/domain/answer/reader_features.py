@@ -25,7 +25,6 @@ _DEFINED = re.compile(
     r"(?P<name>[^?,]{2,120}?)(?:\s+mean)?\s*[?.]?",
     re.IGNORECASE,
 )
-_ARTICLE = re.compile(r"(?:(?:an?|the|eine?|der|die|das)\s+)?", re.IGNORECASE)
 _LAST_PLACE = 8
 _SHORT_WORDS, _LONG_WORDS = 10, 25
 
@@ -37,7 +36,7 @@ class Features(NamedTuple):
     rarity; a value in another notation counts; `words_around`: with title, heading and previous
     sentence. `place`: of its passage, 0 to 1. `long`: words above ten, in tens. `kind_missed`: 1 if
     the unit lacks the expected kind of answer, such as a number. `defines`: 1 if it opens the page
-    or section of the term that the question asks to define, and 0.5 if it begins with that term.
+    or section of the term that the question asks to define.
     """
 
     cosine: float
@@ -178,8 +177,7 @@ def _defines(term: tuple[str, ...], unit: Part, block: Block) -> float:
         return 0.0
     is_first = not block.text[: unit.start].rpartition("\n\n")[0].strip("# \n")
     titled = stems(unit.above) == term or (is_first and stems(block.subject) == term)
-    opening = stems(_ARTICLE.sub("", unit.shown.lstrip("*_ "), count=1))
-    return float(titled and not unit.before) + 0.5 * (opening[: len(term)] == term)
+    return float(titled and not unit.before)
 
 
 def _cosine(unit: Part, block: Block) -> float:

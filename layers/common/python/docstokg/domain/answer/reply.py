@@ -3,12 +3,19 @@
 import json
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import cache, partial
+from importlib import resources
+from pathlib import PurePath
 from typing import Any
 
+from docstokg.contracts.state import Block
 from docstokg.domain.answer.citations import outside_code
+from docstokg.domain.answer.notices import ABSTENTION
 from docstokg.domain.answer.prompt import without_echo
 from docstokg.domain.text.sentences import sentence_spans
+from docstokg.domain.text.wording import content_stems
+from docstokg.domain.text.words import FOREIGN, STOP_WORDS, WORD, normalise, stem
 
 _THINKING = "think|thinking|thought|thoughts|reasoning|reflection|analysis"
 # A thought ends at its closing tag, whatever opened it, and at the channel of the final answer.
@@ -33,6 +40,8 @@ _CITE = re.compile(r"\\cite\{\s?(?P<rank>\d{1,4})\s?\}")
 _SUPERSCRIPTS = "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"
 _SUPERSCRIPT = re.compile(rf"(?P<rank>[{_SUPERSCRIPTS}]{{1,2}})(?=[\s.,;:!?)]|\Z)")
 _PLAIN_DIGITS = str.maketrans(_SUPERSCRIPTS, "0123456789")
+# Sentences of the longest abstention.
+_MOST_SENTENCES = 2
 # Sentences of the longest cycle that is recognised.
 _LONGEST_CYCLE = 4
 _FENCED = re.compile(
@@ -41,8 +50,8 @@ _FENCED = re.compile(
 _PREAMBLE = re.compile(
     r"\s*(?:(?:sure|certainly|of course|okay|ok|great question)\b[^\n.!:]{0,40}[.!:,]\s*)?"
     r"(?:(?:based on|according to|from|using|given)\s[^\n:.]{0,80}(?:here|answer)[^\n:.]{0,40}:"
-    r"|here(?:'s|\u2019s| is| are)\s[^\n:.]{0,80}:|(?:the\s)?(?:final\s)?answer"
-    r"(?:\sto (?:this|the|your) question)?(?:\sis)?:)\s*",
+    r"|here(?:'s|\u2019s| is| are)\s[^\n:.]{0,80}:|\*{0,2}(?:the\s)?(?:final\s)?answer"
+    r"(?:\sto (?:this|the|your) question)?(?:\sis)?\*{0,2}:\*{0,2})\s*",
     re.IGNORECASE,
 )
 _SOURCES_HEAD = re.compile(
@@ -55,6 +64,7 @@ _NAMED = re.compile(
     r"\s?[:#]?\s?)?(?P<rank>\d{1,4})(?:\u2020[^\]\u3011\uff3d\n]{0,40})?\s?[\]\u3011\uff3d]",
     re.IGNORECASE,
 )
+_DOCUMENT = re.compile(r"\[(?:[Ss]ource:)?(?P<name>\s?[^\W\d_][^\[\]\n]{1,200})\](?!\()")
 _ROUND = re.compile(r"(?<=\S)[ \t]?\((?P<rank>\d{1,2})\)(?=[.,;!?](?:\s|\Z)|\s*\Z)")
 _RAISED = re.compile(r"<sup>\s?\[?(?P<rank>\d{1,2})\]?\s?</sup>", re.IGNORECASE)
 # Text before a superscript that is a power: a digit, or a symbol as short as a unit's.
@@ -80,13 +90,57 @@ _JOINERS = "\u200c\u200d"
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
 
 
-def cleaned(raw: str) -> str:
+@cache
+def _classes() -> dict[str, frozenset[str]]:
+    text = resources.files(__package__).joinpath("abstentions.txt").read_text("utf-8")
+    classes: dict[str, frozenset[str]] = {}
+    for line in text.splitlines():
+        name, *words = line.split()
+        classes[name] = classes.get(name, frozenset()).union(words)
+    return classes
+
+
+def abstains(reply: str, question: str) -> bool:
+    """Return whether a reply only says, in words of `abstentions.txt`, that there is no answer.
+
+    It has at most two sentences, no marker, a negation, and besides listed words, function words
+    and words of the question nothing. It says that the speaker cannot do something ("I cannot
+    say") or that a source does not state it, in words that are not the question's.
+    """
+    if _MARKER.search(reply) or len(sentence_spans(reply)) > _MOST_SENTENCES:
+        return False
+    words, classes = frozenset(WORD.findall(normalise(reply))), _classes()
+    stems = frozenset(content_stems(question))
+    others = frozenset(word for word in words if stem(word) not in stems)
+    if others - STOP_WORDS - FOREIGN - frozenset().union(*classes.values()):
+        return False
+    negation, speaker, ability, source, statement = (
+        bool((words if name == "negation" else others) & classes[name])
+        for name in ("negation", "speaker", "ability", "source", "statement")
+    )
+    return negation and ((speaker and ability) or (source and (ability or statement)))
+
+
+def ends_thought(raw: str) -> bool:
+    """Return whether a reply ends a thought that it did not begin."""
+    end = _THOUGHT_END.match(raw)
+    return end is not None and _THOUGHT.search(end[0].rpartition("<")[0]) is None
+
+
+def without_thoughts(raw: str) -> str:
+    """Return a reply without the thoughts that it contains as text."""
+    return _THOUGHT.sub("", _THOUGHT_END.sub("", raw)).strip()
+
+
+def cleaned(raw: str, question: str = "", blocks: Sequence[Block] = ()) -> str:
     """Return a reply without thoughts, tool calls, wrapping, preamble, repetition and sources list.
 
     Marker forms that become `[n]`: `[source 2]`, `[^1]`, LaTeX's cite, full-width brackets, `(1)`
-    before the end of a clause without any `[n]`, and superscripts unless they are powers.
+    before the end of a clause without any `[n]`, superscripts unless they are powers, and the
+    document name of exactly one block in brackets. A reply without an answer to `question` becomes
+    the abstention.
     """
-    text = _TOOL_CALL.sub("", _THOUGHT.sub("", _THOUGHT_END.sub("", raw)))
+    text = _TOOL_CALL.sub("", without_thoughts(raw))
     text = _LOOP.sub(r"\g<words>", _TEXT_END.sub("", text).strip())
     text = without_echo(text).strip()
     if (fenced := _FENCED.fullmatch(text)) is not None:
@@ -95,23 +149,23 @@ def cleaned(raw: str) -> str:
     text = outside_code(text, _said_once)
     while (match := _PREAMBLE.match(text)) is not None:
         text = text[match.end() :]
-    text = _with_markers(text if text.strip(" .") else "")
-    return _without_list_of_sources(text).strip()
+    text = _with_markers(_with_ranks(text, blocks) if text.strip(" .") else "")
+    text = _without_list_of_sources(text).strip()
+    return ABSTENTION if text and abstains(text, question) else text
 
 
 def _said_once(text: str) -> str:
     """Drop repeated sentences; cut a text at the second round of a cycle."""
     pieces: list[str] = []
-    kept: list[str] = []
+    sentences: list[str] = []
     at = 0
     for start, end in sentence_spans(text):
-        sentence = text[start:end]
-        if not kept or sentence != kept[-1]:
+        if [text[start:end]] != sentences[-1:]:
             pieces.append(text[at:end])
-            kept.append(sentence)
+            sentences.append(text[start:end])
         at = end
         for size in range(2, _LONGEST_CYCLE + 1):
-            if len(kept) >= 2 * size and kept[-2 * size : -size] == kept[-size:]:
+            if len(sentences) >= 2 * size and sentences[-2 * size : -size] == sentences[-size:]:
                 return "".join(pieces[:-size])
     return "".join([*pieces, text[at:]])
 
@@ -153,10 +207,10 @@ def harmless(text: str, passages: Iterable[str]) -> tuple[str, bool]:
     Unsafe: invisible characters, and images, links, addresses and HTML (outside code) that no cited
     passage contains. Words of links stay.
     """
-    held = "\n".join(passages)
+    stored = "\n".join(passages)
     plain = text
     for _ in range(_MOST_PASSES):  # removal can join the parts of another match
-        before, plain = plain, _one_pass(plain, held)
+        before, plain = plain, _one_pass(plain, stored)
         if plain == before:
             return plain, plain != text
     return re.sub(r"[<>\[\]@:]", " ", plain), True
@@ -170,7 +224,7 @@ def inert(text: str) -> str:
 
     def plain(part: str) -> str:
         part = _LINK.sub(lambda link: link[0] if _is_safe(link["url"]) else link["words"], part)
-        part = _REFERENCE.sub(lambda one: one[0] if _is_safe(one[1]) else "", part)
+        part = _REFERENCE.sub(lambda match: match[0] if _is_safe(match[1]) else "", part)
         return _TAG_START.sub("&lt;", part)
 
     return outside_code(text, plain)
@@ -183,12 +237,12 @@ def _is_safe(target: str) -> bool:
     return scheme is None or scheme[0].lower() in ("http:", "https:", "mailto:")
 
 
-def _one_pass(text: str, held: str) -> str:
-    def kept(match: re.Match[str]) -> str:
-        return match[0] if match[0] in held else ""
+def _one_pass(text: str, passages: str) -> str:
+    def stored(match: re.Match[str]) -> str:
+        return match[0] if match[0] in passages else ""
 
     def words(match: re.Match[str]) -> str:
-        return match[0] if match["url"] in held else match["words"]
+        return match[0] if match["url"] in passages else match["words"]
 
     seen = "".join(
         character
@@ -197,13 +251,13 @@ def _one_pass(text: str, held: str) -> str:
         or unicodedata.category(character) not in _UNSEEN
         or (character in _JOINERS and _joins(text, place))
     )
-    plain = _ADDRESS.sub(kept, _LINK.sub(words, seen))
-    return outside_code(plain, lambda part: _TAG.sub(kept, part))
+    plain = _ADDRESS.sub(stored, _LINK.sub(words, seen))
+    return outside_code(plain, partial(_TAG.sub, stored))
 
 
 def _joins(text: str, place: int) -> bool:
     around = text[place - 1 : place] + text[place + 1 : place + 2]
-    return len(around) == 2 and all(not one.isascii() and not one.isspace() for one in around)
+    return len(around) == 2 and all(not sign.isascii() and not sign.isspace() for sign in around)
 
 
 def _answer_of_json(text: str) -> str:
@@ -213,19 +267,35 @@ def _answer_of_json(text: str) -> str:
         value: Any = json.loads(text, strict=False)
     except ValueError:
         return text
-    answer = value.get("answer") if isinstance(value, dict) else None
+    if not isinstance(value, dict):
+        return text
+    if "name" in value and not value.keys().isdisjoint(("arguments", "parameters")):
+        return ""  # a tool call
+    answer = value.get("answer")
     return answer.strip() if isinstance(answer, str) and answer.strip() else text
 
 
+def _with_ranks(text: str, blocks: Sequence[Block]) -> str:
+    ranks: dict[str, set[int]] = {}
+    for block in blocks:
+        for name in {block.document_name, PurePath(block.document_name).name}:
+            ranks.setdefault(name.casefold(), set()).add(block.rank)
+
+    def marker(match: re.Match[str]) -> str:
+        named = ranks.get(match["name"].strip().casefold(), ())
+        return f"[{min(named)}]" if len(named) == 1 else match[0]
+
+    return outside_code(text, partial(_DOCUMENT.sub, marker))
+
+
 def _with_markers(text: str) -> str:
-    has_brackets = _MARKER.search(text) is not None
-    text = outside_code(text, lambda part: _NAMED.sub(r"[\g<rank>]", part))
-    text = outside_code(text, lambda part: _CITE.sub(r"[\g<rank>]", part))
-    text = outside_code(text, lambda part: _RAISED.sub(_unless_power, part))
-    text = outside_code(text, lambda part: _SUPERSCRIPT.sub(_unless_power, part))
-    if has_brackets or _MARKER.search(text) is not None:
+    for pattern in (_NAMED, _CITE):
+        text = outside_code(text, partial(pattern.sub, r"[\g<rank>]"))
+    for pattern in (_RAISED, _SUPERSCRIPT):
+        text = outside_code(text, partial(pattern.sub, _unless_power))
+    if _MARKER.search(text) is not None:
         return text
-    return outside_code(text, lambda part: _ROUND.sub(r" [\g<rank>]", part))
+    return outside_code(text, partial(_ROUND.sub, r" [\g<rank>]"))
 
 
 def _unless_power(match: re.Match[str]) -> str:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from docstokg.contracts.model import Contract
 from docstokg.domain.text.sentences import sentence_spans
-from docstokg.domain.text.values import numbers, stated_numbers
+from docstokg.domain.text.values import unstated
 from docstokg.domain.text.wording import content_stems, names
 from docstokg.domain.text.words import normalise
 
@@ -128,7 +128,7 @@ def features(
         window_share=windows[0].share,
         cosine=max(cosines) if cosines else None,
         name_missing=float(any(name not in folded for name in names(claim))),
-        number_missing=float(not numbers(claim) <= stated_numbers(whole)),
+        number_missing=float(bool(unstated(claim, whole))),
         length=math.log1p(sum(len(one.sentences) for one in evidence)),
     )
 

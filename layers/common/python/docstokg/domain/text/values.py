@@ -131,16 +131,6 @@ def numbers(text: str) -> frozenset[str]:
     return frozenset(_canonical(match[0]) for match in _DIGITS.finditer(plain))
 
 
-def stated_numbers(text: str) -> frozenset[str]:
-    """Return `numbers`, the parts of dates and decimals, and numbers and months in words."""
-    forms = {part for number in numbers(text) for part in (number, *number.split("."))}
-    forms = {part.lstrip("0") or "0" for part in forms}
-    for value in values(text):
-        size = value.low // _MONTH_DAYS if value.kind == "day" else value.low
-        forms |= {f"{size:.12g}"} if value.kind in ("number", "ordinal", "day") else set()
-    return frozenset(forms)
-
-
 @lru_cache(maxsize=4096)
 def quantities(text: str) -> Counter[str]:
     """Count the numbers and negations of a text; texts that differ in them may disagree."""
@@ -287,21 +277,8 @@ def _ranges(text: str, points: Sequence[Value]) -> Iterator[Value]:
         if border is None or not _RANGE.fullmatch(text, border, last.start):
             continue
         for first in ends[border]:
-            low = first.low
-            if first.kind == "number" and last.kind == "amount" and len(ends[border]) == 1:
-                # "5-10 kg": the unit of the last number is that of the first.
-                low *= last.high / max(_plain_number(last, points), _TOLERANCE)
-            elif (first.kind, first.unit) != (last.kind, last.unit):
-                continue
-            if low <= last.high:
-                yield Value(last.kind, low, last.high, last.unit, first.start, last.end)
-
-
-def _plain_number(amount: Value, points: Sequence[Value]) -> float:
-    same = (
-        point.high for point in points if point.kind == "number" and point.start == amount.start
-    )
-    return next(same, 0.0)
+            if (first.kind, first.unit) == (last.kind, last.unit) and first.low <= last.high:
+                yield Value(last.kind, first.low, last.high, last.unit, first.start, last.end)
 
 
 def is_stated(claimed: Value, evidence: Sequence[Value]) -> bool:
@@ -314,31 +291,28 @@ def unstated(claim: str, text: str) -> tuple[str, ...]:
 
     Spelled numbers below 3 and ordinals often count nothing ("one of the") and are not listed.
     """
-    evidence, digits = values(text), stated_numbers(text)
+    stated, digits = values(text), numbers(text)
     points = _points(claim)
     dated = {(point.start, point.end) for point in points if point.kind == "date"}
-    # The day of a date with a year counts only if the text has that year.
-    matched = [
+    # The day of a date with a year counts only with that year.
+    met = [
         point
         for point in points
-        if is_stated(point, evidence)
-        and (
-            point.kind != "day"
-            or (point.start, point.end) not in dated
-            or digits.issuperset(re.findall(r"\d{4}", claim[point.start : point.end]))
-        )
+        if is_stated(point, stated)
+        and (point.kind != "day" or (point.start, point.end) not in dated)
     ]
-    spelled = (
-        (point.start, claim[point.start : point.end])
-        for point in points
-        if point.kind == "number" and point.low == point.high > _VAGUE and point not in matched
-    )
     plain = ID_IN_CLAIM.sub(lambda match: " " * len(match[0]), claim)
-    literals = (
-        (match.start(), match[0])
-        for match in _DIGITS.finditer(plain)
-        if _canonical(match[0]) not in digits
-        and not any(point.start <= match.start() and match.end() <= point.end for point in matched)
+    spans = [m.span() for m in _DIGITS.finditer(plain) if _canonical(m[0]) not in digits]
+    spans += [
+        (point.start, point.end)
+        for point in points
+        if point.kind == "number"
+        and point.low > _VAGUE
+        and not any(map(str.isdigit, claim[point.start : point.end]))
+    ]
+    missing = sorted(
+        (start, end)
+        for start, end in spans
+        if not any(point.start <= start and end <= point.end for point in met)
     )
-    listed = [*literals, *(number for number in spelled if not any(map(str.isdigit, number[1])))]
-    return tuple(dict.fromkeys(number for _, number in sorted(listed)))
+    return tuple(dict.fromkeys(claim[start:end] for start, end in missing))
