@@ -9,7 +9,7 @@ import pytest
 
 from docstokg.domain.answer.notices import ABSTENTION
 from docstokg.domain.answer.reply import ends_thought
-from tests.builders import body_of, settings_at, write_files, written
+from tests.builders import answer_request, body_of, settings_at, write_files
 from tests.conftest import load_folder, opened
 from tests.model_server import ModelServer, serving
 from tests.streaming_model import StreamingModel, streaming
@@ -122,7 +122,7 @@ def client(
 
 def request() -> dict[str, Any]:
     budget = {"max_tokens_gen": 900, "timeout_s": 25}
-    return written(QUESTION, model="gateway/m", budget=budget)
+    return answer_request(QUESTION, model="gateway/m", budget=budget)
 
 
 def streamed(client: Any) -> tuple[str, dict[str, Any], list[str]]:

@@ -140,7 +140,7 @@ def _steering(body: LexborNode) -> Iterator[LexborNode]:
 
 
 def _remove(body: LexborNode, nodes: Iterable[LexborNode]) -> None:
-    by_address = {node.mem_id: node for node in nodes if node != body}
+    by_address = {node.mem_id: node for node in nodes if node.mem_id != body.mem_id}
     outermost = []
     for node in by_address.values():
         holder = node.parent
@@ -223,7 +223,7 @@ def _block(node: LexborNode, tag: str, maker: _Maker, depth: int) -> None:  # no
         maker.heading(words, HEADINGS[tag], anchor or "")
     elif tag == "pre":
         maker.add("code", _set_off(node))
-    elif tag == "table" and not any(inner != node for inner in node.css(LAYOUT)):
+    elif tag == "table" and all(inner.mem_id == node.mem_id for inner in node.css(LAYOUT)):
         caption = node.css_first("caption")
         name = one_line(_inline(caption, depth + 1)) if caption is not None else ""
         maker.table([_row(row, depth + 1) for row in node.css("tr")], name=name)
