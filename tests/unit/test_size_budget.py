@@ -18,19 +18,6 @@ files = ["pkg/write/*"]
 """
 
 
-@pytest.mark.parametrize(
-    ("source", "count"),
-    [
-        ("x = 1", 3),
-        ('"""Docs."""\n\n\n# Comment\nx = 1', 3),
-        ('x = "12345678901234567"', 5),
-        ('def f():\n    """Docs."""\n    return 1', 7),
-    ],
-)
-def test_strings_count_by_length_and_comments_not(source: str, count: int) -> None:
-    assert size.token_count(source) == count
-
-
 def test_each_product_file_belongs_to_a_concept(capsys: pytest.CaptureFixture[str]) -> None:
     size.main([])
     assert "no concept" not in capsys.readouterr().err
@@ -44,7 +31,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         path.write_text("x = 1\n", encoding="utf-8")
     monkeypatch.setattr(size, "ROOT", tmp_path)
     monkeypatch.setattr(size, "BUDGETS", tmp_path / "size_budget.toml")
-    monkeypatch.setattr(size, "product_files", lambda: ["pkg/a.py", "pkg/write/b.py"])
+    monkeypatch.setattr(size, "python_files", lambda: ["pkg/a.py", "pkg/write/b.py"])
     return tmp_path / "size_budget.toml"
 
 
