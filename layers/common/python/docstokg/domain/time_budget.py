@@ -64,7 +64,7 @@ LEAST_FALLBACK_S = 3.0
 # Reserved for an extractive answer if it replaces a failed model's.
 EXTRACT_S = 0.2
 # For the logits of the reader; candidates without one keep their score.
-READER_S = 2.0
+READER_S = 5.0
 # For the question vector of a walk; without it, words are used for scoring.
 WALK_QUERY_S = 0.5
 CACHE_S = 0.25

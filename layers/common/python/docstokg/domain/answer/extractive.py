@@ -138,7 +138,7 @@ def choose(
 ) -> Choice | None:
     """Return the best candidate, or a likelier pair, comparison, path or matching rows.
 
-    None without candidates, or if a number or time is expected and no candidate has one.
+    None without candidates, or if a number is expected and no candidate has one.
     `linked`: consider several parts.
     """
     pool = candidates(query, blocks)
