@@ -244,7 +244,7 @@ def test_a_conversation_goes_on_is_stopped_and_begins_anew(browser: Browser, ser
         answer = page.locator("#answer", has_text="A seizure is an event [1].")
         answer.wait_for(timeout=PATIENCE_MS)
         assert page.evaluate("document.activeElement.id") == "question"
-        submit_question(page, "And in children?")
+        submit_question(page, "And the event?")
         assert "understood as" in page.locator("#understood").inner_text()
         assert page.locator("#thread li").count() == 1
         model.answer, model.piece_s = SLOWLY * 20, 0.1
