@@ -40,6 +40,8 @@ _STOPPED = re.compile(r"[.!?\u2026\u3002\uff01\uff1f][^\w\s]{0,9}(?:\s?\[[\d\s,]
 _LONGEST_STOP = 80
 # Characters before a sentence that are searched for its position in the line.
 _NEAR = 99
+# Words of a sentence that leans on the ones before it.
+_BRIEF = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,8 @@ class Part:
     """A part at `text[start:end]`.
 
     `shown`: its text without markers; a row includes column names. `above`: heading and
-    announcement. `before`: previous sentence under the same heading. `lead`: the line with a colon
+    announcement. `before`: previous sentence under the same heading, after a question
+    also the question. `lead`: the line with a colon
     that announces its list or code. `cells`, `columns`: for rows of tables.
     """
 
@@ -109,7 +112,11 @@ def parts(text: str, borders: Borders = ()) -> tuple[Part, ...]:
         elif kind == "sentence":
             lead = ""
         if kind == "sentence":
-            before = " ".join(shown.split())
+            line = " ".join(shown.split())
+            # The brief sentences after a question belong to it.
+            is_reply = "?" in before and "?" not in line and len(line.split()) < _BRIEF
+            # The limit keeps the sum of all `before` linear.
+            before = f"{before} {line}" if is_reply and len(before) < LONGEST else line
     return tuple(made)
 
 
