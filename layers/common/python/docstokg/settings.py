@@ -1,6 +1,5 @@
 """Settings."""
 
-import difflib
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
@@ -420,6 +419,8 @@ def unknown_variables(environment: Mapping[str, str]) -> list[str]:
 def _advice(name: str, names: Iterable[str]) -> str:
     if name in REPLACED:
         return f"was removed; set {REPLACED[name]}" if REPLACED[name] else "was removed; unset it"
+    import difflib
+
     by_suffix = {full.removeprefix(PREFIX): full for full in names}
     nearest = difflib.get_close_matches(name.removeprefix(PREFIX), by_suffix, 1)
     return (
