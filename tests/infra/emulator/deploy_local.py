@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -29,7 +30,7 @@ from docstokg_local.cli.tracing import aws_log_lines, lines_of, request_report
 from infra.app import build, refuse_removals
 from infra.destroy import destroy
 from infra.package import BUILD, unbuilt
-from infra.rollout import rollout
+from infra.rollout import Release
 from infra.settings import Environment, Index, environment
 from infra.specs import STAGES
 from tests.builders import answer_request
@@ -463,11 +464,12 @@ def taken_back(run: Run) -> str:
     states.create_state_machine_alias(name="live", routingConfiguration=[route])
     _, question, word = next(iter(corpus().values()))
     event = json.dumps(event_of(question_of(question), "answer", CALLER, "taken-back"))
-    steps = (
+    deploy, smoke = (
         [sys.executable, "-c", FAILING + call, machine, event] for call in ("deploy()", "smoke()")
     )
+    clients = [run.account.client(service) for service in ("cloudformation", "lambda")]
     try:
-        rollout("dev", *steps, states, run.account.client("cloudformation"))
+        Release("dev", states, *clients).rollout(deploy, lambda _: subprocess.call(smoke) == 0)
     except SystemExit as failure:
         message = str(failure)
     else:
