@@ -19,7 +19,7 @@ from tests.jvm.processes import free_port
 pytestmark = [pytest.mark.xdist_group("bundles"), pytest.mark.timeout(900)]
 
 DEPLOYED = """
-import os, sys
+import json, os, sys
 from pathlib import Path
 from docstokg.contracts.envelope import Caller
 from tests.infra.test_processes import FUNCTIONS, STEPS, Deployment, Fleet, Folders, question
@@ -27,12 +27,15 @@ build, logs = Path(sys.argv[1]), Path(sys.argv[2])
 timeouts = {spec.name: 60.0 for spec in FUNCTIONS}
 variables = dict.fromkeys(timeouts, dict(os.environ))
 fleet = Fleet(Folders(build), logs, variables=variables, timeouts=timeouts)
+synthesis = {"enabled": True, "model": "extractive"}
+body = {**json.loads(question()), "synthesis": synthesis, "budget": {"max_tokens_gen": 300}}
 for _ in range(5):  # the first questions may meet cold functions
-    answer = Deployment(fleet).post("search", question())
-    if answer.status == 200:
+    reply = Deployment(fleet).post("answer", json.dumps(body))
+    answer = json.loads(reply.body) if reply.status == 200 else {}
+    if answer.get("answer"):
         break
 fleet.close()
-assert answer.status == 200, answer.body
+assert answer.get("answer"), reply.body
 """
 
 

@@ -3,6 +3,8 @@
 import random
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -339,3 +341,21 @@ def test_a_folder_without_a_model_or_a_size_is_refused(folder: Path, tmp_path: P
     (folder / "model.onnx").unlink()
     with pytest.raises(Misconfigured, match="no ONNX file"):
         FolderEncoder(folder)
+
+
+WITHOUT_PACKAGES = """
+import importlib.util, sys
+spec_of = importlib.util.find_spec
+importlib.util.find_spec = lambda name: None if name in ("numpy", "onnxruntime") else spec_of(name)
+sys.modules["numpy"] = None
+from docstokg.settings import Settings
+from docstokg.wiring import Wiring
+print(Wiring(Settings()).reader())
+"""
+
+
+def test_reader_is_absent_without_its_packages() -> None:
+    """As in the function that synthesizes, which must answer nevertheless."""
+    command = [sys.executable, "-c", WITHOUT_PACKAGES]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "None\n"

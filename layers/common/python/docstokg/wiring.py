@@ -324,10 +324,12 @@ class Wiring:
     @once
     def reader(self) -> ports.Reader | None:
         """Return the reader of the built-in model; None if off or not installed."""
+        # A deployed function has none of the packages of the local encoder.
+        if self.settings.reader == "none" or importlib.util.find_spec("onnxruntime") is None:
+            return None
         from docstokg.adapters.onnx.reader import OnnxReader
 
-        is_on = self.settings.reader != "none" and OnnxReader.installed()
-        return OnnxReader() if is_on else None
+        return OnnxReader() if OnnxReader.installed() else None
 
     @once
     def reranker(self) -> ports.Reranker | None:
