@@ -21,7 +21,6 @@ pytestmark = [pytest.mark.xdist_group("bundles"), pytest.mark.timeout(900)]
 DEPLOYED = """
 import json, os, sys
 from pathlib import Path
-from docstokg.contracts.envelope import Caller
 from tests.infra.test_processes import FUNCTIONS, STEPS, Deployment, Fleet, Folders, question
 build, logs = Path(sys.argv[1]), Path(sys.argv[2])
 timeouts = {spec.name: 60.0 for spec in FUNCTIONS}
