@@ -9,11 +9,10 @@ HEAD = """# Settings
 
 Environment variables, read once when a process starts; `--index` and `--graph` of a command
 override `DOCSTOKG_INDEX_URL` and `DOCSTOKG_GRAPH_URL`. `docstokg doctor --settings` prints those in
-force. A wrong value is an error that names its variable, and
-an unknown `DOCSTOKG_*` variable one that names the nearest known one (a function in AWS logs
-`unknown_settings` instead). Passwords and keys may come from Secrets
-Manager (`DOCSTOKG_SECRETS`). Flags can be changed without a deploy. This page is written by
-`make settings-page`.
+force. A wrong value is an error that names its variable. An unknown `DOCSTOKG_*` variable is an
+error that names the nearest known one; a function in AWS logs `unknown_settings` instead. Passwords
+and keys may come from Secrets Manager (`DOCSTOKG_SECRETS`). Flags can be changed without a deploy.
+This page is written by `make settings-page`.
 """
 
 

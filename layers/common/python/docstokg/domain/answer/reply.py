@@ -107,7 +107,7 @@ def abstains(reply: str, question: str) -> bool:
     and words of the question nothing. It says that the speaker cannot do something ("I cannot
     say") or that a source does not state it, in words that are not the question's.
     """
-    if _MARKER.search(reply) or len(sentence_spans(reply)) > _MOST_SENTENCES:
+    if _MARKER.search(reply):
         return False
     words, classes = frozenset(WORD.findall(normalise(reply))), _classes()
     stems = frozenset(content_stems(question))
@@ -118,7 +118,9 @@ def abstains(reply: str, question: str) -> bool:
         bool((words if name == "negation" else others) & classes[name])
         for name in ("negation", "speaker", "ability", "source", "statement")
     )
-    return negation and ((speaker and ability) or (source and (ability or statement)))
+    says_so = negation and ((speaker and ability) or (source and (ability or statement)))
+    # Counted last: streams call this for each piece of a long text.
+    return says_so and len(sentence_spans(reply)) <= _MOST_SENTENCES
 
 
 def ends_thought(raw: str) -> bool:
