@@ -117,6 +117,21 @@ async def test_what_waited_too_long_is_never_begun() -> None:
     assert admission.begun == ["first", "third"]
 
 
+async def test_a_queued_request_is_refused_when_it_can_no_longer_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("docstokg_local.server.admission.LONGEST_WAIT_S", 0.2)
+    admission = Held()
+    first = admission.submit("first")
+    await admission.until_begun(1)
+    second = admission.submit("second", timeout_s=60.0)
+    async with asyncio.timeout(20):  # its own time is three times as long
+        with pytest.raises(Overloaded):
+            await second
+    admission.go.set()
+    assert await first == "first"
+
+
 async def test_what_could_be_answered_only_in_part_is_not_begun() -> None:
     admission = Held()
     first, second = admission.submit("first"), admission.submit("second", timeout_s=0.6)

@@ -66,7 +66,7 @@ class Admission:
         hang_up: Callable[[], Coroutine[Any, Any, None]],
         units: float = 1.0,
     ) -> Answer:
-        """Run `work` in a thread before `deadline`.
+        """Run `work` in a thread before `deadline`; refuse it once it can no longer start in time.
 
         `hang_up` returns when the client disconnects. `units`: size of the work. Raises
         `Overloaded` (not started), `TooLate` (not finished), `ClientGone`.
@@ -77,17 +77,21 @@ class Admission:
         answer = asyncio.wrap_future(future)
         disconnect = asyncio.create_task(hang_up())
         either: list[asyncio.Future[Any]] = [answer, disconnect]
+        limits = [Deadline.after(deadline.remaining() + LATE_ANSWER_S)]
+        if latest_start is not None:
+            limits.insert(0, latest_start)
         try:
-            await asyncio.wait(
-                either,
-                timeout=deadline.remaining() + LATE_ANSWER_S,
-                return_when=asyncio.FIRST_COMPLETED,
-            )
-            if answer.done():
-                return answer.result()
-            if disconnect.done():
-                raise ClientGone
-            raise Overloaded(wait_s) if future.cancel() else TooLate
+            for limit in limits:
+                await asyncio.wait(
+                    either, timeout=limit.remaining(), return_when=asyncio.FIRST_COMPLETED
+                )
+                if answer.done():
+                    return answer.result()
+                if disconnect.done():
+                    raise ClientGone
+                if future.cancel():
+                    raise Overloaded(wait_s)
+            raise TooLate
         finally:
             answer.cancel()  # cancels queued work; running work is not awaited
             disconnect.cancel()

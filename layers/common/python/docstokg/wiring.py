@@ -221,17 +221,15 @@ class Wiring:
 
     def encoder(self, name: str) -> ports.Embedder | None:
         """Return an installed local encoder by name; None if it is unknown or not installed."""
-        from docstokg.adapters import multilingual
-        from docstokg.adapters.onnx import folder, minilm
         from docstokg.adapters.sqlite.vector_cache import CachedEmbedder
 
         def make() -> ports.Embedder | None:
-            inner = self._local_encoder(name)
+            try:
+                inner = self._local_encoder(name) if name else None
+            except Misconfigured:
+                return None
             return None if inner is None else CachedEmbedder(inner, self.cache_folder())
 
-        names = (multilingual.NAME, multilingual.MODEL, minilm.MODEL)
-        if name not in names and folder.folder_of(name) is None:
-            return None
         return self._once(OTHER_ENCODER + name, make)
 
     def make_stored_encoders(self) -> None:
