@@ -100,7 +100,7 @@ def test_a_restored_snapshot_is_complete(stores: Kept) -> None:
     assert len(set(jobs.drill("monday"))) == 1
     writer.delete("kept", None)
     writer.close_load()
-    stores.server.call("DELETE", "/kept-documents", deadline=Deadline.after(30))
+    stores.server.indices.delete(index="kept-documents")
     assert reader.get(["u1"], SPACE, Deadline.after(30)).missing == ("u1",)
     restored = jobs.restore("monday")
     assert len(restored) == 3

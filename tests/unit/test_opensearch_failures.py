@@ -95,7 +95,11 @@ def starting_index(failures: float) -> Iterator[OpenSearchIndex]:
         starts = failed < failures
         failed += request.path.endswith("/_search")
         if request.path.endswith("/_msearch"):
-            counted = {"hits": EMPTY, "aggregations": {"spaces": {"buckets": []}}}
+            counted = {
+                "_shards": {"total": 3},
+                "hits": EMPTY,
+                "aggregations": {"spaces": {"buckets": []}},
+            }
             return 200, {"responses": [{"error": NO_SHARD} if starts else counted] * 2}
         return (503, {"error": NO_SHARD}) if starts else (200, {"_shards": {"failed": 0}})
 
@@ -117,3 +121,29 @@ def test_shards_that_stay_away_are_unavailable(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("docstokg.adapters.opensearch.server.SHARDS_S", 0.5)
     with starting_index(math.inf) as index, pytest.raises(Unavailable):
         index.info(Deadline.after(5.0), refresh=True)
+
+
+@pytest.mark.parametrize(("shard_count", "counts_all"), [(1, False), (3, True)])
+def test_index_decides_on_word_counts_of_shards(shard_count: int, counts_all: bool) -> None:
+    """A reader that is set to one shard counts words over all shards that exist."""
+    child = {
+        "took": 1,
+        "timed_out": False,
+        "_shards": {"total": shard_count, "failed": 0},
+        "hits": EMPTY,
+        "aggregations": {"spaces": {"buckets": []}},
+    }
+
+    def reply(request: BaseHTTPRequestHandler, body: bytes) -> tuple[int, Any]:
+        if request.path.endswith("/_mapping"):
+            return 200, {"docstokg-chunks-v3-1": {"mappings": {"_meta": NOTES}}}
+        return 200, {"responses": [child] * (len(body.splitlines()) // 2)}
+
+    with answering() as server:
+        server.reply = reply
+        index = OpenSearchIndex(url=server.url, auth="basic")
+        index.info(Deadline.after(5.0))
+        query = ChannelQuery(channel="bm25", size=3, text="fever")
+        index.search([query], Scope(namespace="default"), Deadline.after(5.0))
+        index.close()
+        assert (b"dfs_query_then_fetch" in server.asked[-1][1]) == counts_all

@@ -4,7 +4,7 @@ import base64
 import json
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Unpack
@@ -73,6 +73,7 @@ class OpenSearchIndex:
         self._info: tuple[float, IndexInfo] | None = None
         self._rarity = Rarity()
         self._languages: Mapping[str, tuple[str, ...]] = {}
+        self._shard_count = self._server.shards.primaries
 
     def warm(self, deadline: Deadline | None = None) -> None:
         """Run each kind of search once unless the index is empty; raise `NotLoaded` without one."""
@@ -102,19 +103,19 @@ class OpenSearchIndex:
         if not queries:
             return ()
         child_ms = max(1, int(deadline.remaining() * CHILD_SHARE * 1000))
-        lines: list[str] = []
+        body: list[Json] = []
         for query in queries:
             alias = facts_alias(self._name) if query.channel == "facts" else self._name
             header = {"index": alias, "cancel_after_time_interval": f"{child_ms}ms"}
-            if query.text and self._server.shards.primaries > 1:
+            if query.text and self._shard_count > 1:
                 # BM25 with the word counts of all shards: docs/measured.md, retrieval.
                 header["search_type"] = "dfs_query_then_fetch"
             of = () if query.channel == "facts" else scope.namespaces
             codes = tuple({code for name in of for code in self._languages.get(name, ())})
             words = _words(query.text, codes)
-            lines += [json.dumps(header), _child(query, words, scope, child_ms, self._rarity)]
+            body += [header, _child(query, words, scope, child_ms, self._rarity)]
         with self._telemetry.span("index.search", children=len(queries)):
-            answer = self._post("/_msearch", "\n".join(lines) + "\n", deadline)
+            answer = self._answer(self._server.msearch, deadline, body=body)
             with schema_checked("_msearch"):
                 children = answer["responses"]
                 if len(children) != len(queries):
@@ -178,11 +179,13 @@ class OpenSearchIndex:
 
     def _read(self, uuids: Sequence[str], fields: str, deadline: Deadline) -> Json:
         with self._telemetry.span("index.get", chunks=len(uuids)):
-            return self._post(
-                f"/{self._name}/_mget",
-                json.dumps({"ids": list(uuids)}),
+            return self._answer(
+                self._server.mget,
                 deadline,
-                {"_source": "false", "stored_fields": fields},
+                body={"ids": list(uuids)},
+                index=self._name,
+                _source=False,
+                stored_fields=fields,
             )
 
     def info(self, deadline: Deadline, refresh: bool = False) -> IndexInfo:
@@ -211,14 +214,12 @@ class OpenSearchIndex:
         spaces = {"spaces": {"terms": by_name, "aggs": codes}}
         count = {"size": 0, "track_total_hits": True, "aggs": spaces}
         relations = count | {"query": RELATIONS}
-        body = "".join(
-            f"{json.dumps({'index': alias})}\n{json.dumps(counted)}\n"
-            for alias, counted in ((self._name, count), (facts_alias(self._name), relations))
-        )
-        answer = self._post("/_msearch", body, deadline)
+        body = [{"index": self._name}, count, {"index": facts_alias(self._name)}, relations]
+        answer = self._answer(self._server.msearch, deadline, body=body)
         with schema_checked("_msearch"):
             of_chunks, of_facts = answer["responses"]
             chunks = of_chunks["hits"]["total"]["value"]
+            self._shard_count = of_chunks["_shards"]["total"]
             # A killed load may leave no facts index; the next one repairs it.
             absent = ABSENT in _kinds(of_facts.get("error"))
             facts = 0 if absent else of_facts["hits"]["total"]["value"]
@@ -265,11 +266,12 @@ class OpenSearchIndex:
             return
         tokens = {"terms": {"field": "tokens", "size": MAX_COUNTED}}
         try:
-            answer = self._post(
-                f"/{self._name}/_search",
-                json.dumps({"size": 0, "aggs": {"tokens": tokens}}),
+            answer = self._answer(
+                self._server.search,
                 deadline,
-                {"filter_path": "aggregations.tokens.buckets"},
+                body={"size": 0, "aggs": {"tokens": tokens}},
+                index=self._name,
+                filter_path="aggregations.tokens.buckets",
             )
             with schema_checked("_search"):
                 buckets = answer.get("aggregations", {}).get("tokens", {}).get("buckets", [])
@@ -284,14 +286,9 @@ class OpenSearchIndex:
         self._breaker.close()
         self._server.close()
 
-    def _post(
-        self, path: str, body: str, deadline: Deadline, params: Mapping[str, str] | None = None
-    ) -> Json:
-        def request() -> Json:
-            return self._server.call("POST", path, deadline=deadline, body=body, params=params)
-
+    def _answer(self, method: Callable[..., Json], deadline: Deadline, **options: object) -> Json:
         try:
-            return self._breaker.call(request, deadline)
+            return self._breaker.call(lambda: method(**options, request_timeout=deadline), deadline)
         except DocsToKGError:
             self._info = None
             raise
@@ -322,7 +319,7 @@ class Rarity:
         return sorted(by_token.items(), key=lambda item: (-item[1], item[0]))[:MAX_TOKENS]
 
 
-def _child(query: ChannelQuery, words: str, scope: Scope, child_ms: int, rarity: Rarity) -> str:
+def _child(query: ChannelQuery, words: str, scope: Scope, child_ms: int, rarity: Rarity) -> Json:
     facts = query.channel == "facts"
     body: Json = {
         "size": query.size,
@@ -347,7 +344,7 @@ def _child(query: ChannelQuery, words: str, scope: Scope, child_ms: int, rarity:
                 }
             }
         }
-        return json.dumps(body)
+        return body
     if query.channel == "splade":
         clauses: list[Json] = [
             {
@@ -368,13 +365,13 @@ def _child(query: ChannelQuery, words: str, scope: Scope, child_ms: int, rarity:
         ]
         # Stop words must not match by themselves.
         body["query"] = {"bool": {"must": clauses[:1], "should": clauses[1:], "filter": visible}}
-        return json.dumps(body)
+        return body
     body["query"] = {
         "bool": {"should": clauses, "minimum_should_match": 1, "filter": visible}
         if clauses
         else {"must_not": {"match_all": {}}}
     }
-    return json.dumps(body)
+    return body
 
 
 def _visible(scope: Scope, *, facts: bool) -> list[Json]:

@@ -13,7 +13,7 @@ from itertools import batched
 from docstokg.adapters.opensearch.documents import ensure_register
 from docstokg.adapters.opensearch.layout import Json, Shards, facts_alias, index_settings
 from docstokg.adapters.opensearch.lease import LEASES, LoadLease
-from docstokg.adapters.opensearch.server import Server, index_notes, limited, pages
+from docstokg.adapters.opensearch.server import Server, index_notes, pages
 from docstokg.contracts.ingest import DAILY, REPOSITORY
 from docstokg.domain.deadline import Deadline
 from docstokg.errors import DocsToKGError, Misconfigured, Unavailable, WrongAnswer
@@ -40,11 +40,10 @@ class Snapshots:
         self._server, self._name = server, name
         self._register = f"{name}-documents"
         self._kinds = {name: "chunks", facts_alias(name): "facts", self._register: "documents"}
-        self._call = limited(server, LIMIT_S)
 
     def register(self, repository: Mapping[str, object]) -> None:
         """Register the repository `docstokg`, or replace it: `type` and `settings` of the API."""
-        self._call("PUT", f"/_snapshot/{REPOSITORY}", dict(repository))
+        self._server.snapshot.create_repository(repository=REPOSITORY, body=dict(repository))
 
     def take(self, snapshot: str) -> None:
         """Write all indices into a new snapshot and wait.
@@ -70,7 +69,7 @@ class Snapshots:
         removed, refused = list[str](), set(failed)
         for name in failed + complete[:-days]:
             try:
-                self._call("DELETE", f"/_snapshot/{REPOSITORY}/{name}")
+                self._server.snapshot.delete(repository=REPOSITORY, snapshot=name)
                 removed.append(name)
             except DocsToKGError:
                 refused.add(name)
@@ -115,7 +114,7 @@ class Snapshots:
         def move(actions: Sequence[Json]) -> None:
             nonlocal moved
             lease.check()
-            self._call("POST", "/_aliases", {"actions": list(actions)})
+            self._server.indices.update_aliases(body={"actions": list(actions)})
             moved = True  # and the new register has no lease
 
         if self._behind(self._register):
@@ -148,9 +147,12 @@ class Snapshots:
                 "include_aliases": False,
                 "include_global_state": False,
             }
-            path = f"/_snapshot/{REPOSITORY}/{snapshot}/_restore"
-            self._call(
-                "POST", path, body, {"wait_for_completion": "true"}, deadline=Deadline.after(JOB_S)
+            self._server.snapshot.restore(
+                repository=REPOSITORY,
+                snapshot=snapshot,
+                body=body,
+                wait_for_completion=True,
+                request_timeout=JOB_S,
             )
             fresh[alias] = f"{stem}-{stamp}"
         if self._behind(self._register):
@@ -159,8 +161,9 @@ class Snapshots:
                 if (namespace, doc_id) not in documents:
                     both = [{"term": {"namespace": namespace}}, {"term": {"doc_id": doc_id}}]
                     query = {"query": {"bool": {"filter": both}}}
-                    path = f"/{','.join(fresh.values())}/_delete_by_query"
-                    self._call("POST", path, query, {"refresh": "true"})
+                    self._server.delete_by_query(
+                        index=list(fresh.values()), body=query, refresh=True
+                    )
         return fresh
 
     def resize(self) -> tuple[str, ...]:
@@ -169,17 +172,18 @@ class Snapshots:
         An index with another number of shards is copied while it answers questions; loads wait.
         Aliases move together at the end. Raises `Misconfigured` after an unfinished load.
         """
-        ensure_register(self._server, f"/{self._register}")
+        ensure_register(self._server, self._register)
         with self._exclusive() as move:
             if self._is_loading():
                 raise Misconfigured(f"index {self._name!r} is absent, or a load is unfinished")
             self._remove_copies()
             shards, swap, old = self._server.shards, list[Json](), list[str]()
+            indices = self._server.indices
             for alias in self._kinds:
                 (index,) = self._behind(alias)
-                stored = self._call("GET", f"/{index}/_settings")[index]["settings"]["index"]
+                stored = indices.get_settings(index=index)[index]["settings"]["index"]
                 if int(stored["number_of_shards"]) == shards.primaries:
-                    self._call("PUT", f"/{index}/_settings", {"index": shards.copies()})
+                    indices.put_settings(index=index, body={"index": shards.copies()})
                     continue
                 swap.append({"add": {"index": self._copied(alias, index, shards), "alias": alias}})
                 if index == alias:
@@ -191,7 +195,7 @@ class Snapshots:
                 move(swap)
                 time.sleep(SETTLE_S)
         for index in old:
-            self._call("DELETE", f"/{index}")
+            self._server.indices.delete(index=index)
         return tuple(action["add"]["index"] for action in swap if "add" in action)
 
     def resize_is_due(self) -> bool:
@@ -204,39 +208,36 @@ class Snapshots:
             int(settings["settings"]["index"][name]) != number
             for alias in self._kinds
             if self._behind(alias)
-            for settings in self._call("GET", f"/{alias}/_settings").values()
+            for settings in self._server.indices.get_settings(index=alias).values()
             for name, number in wanted.items()
         )
 
     def _copied(self, alias: str, index: str, shards: Shards) -> str:
         stem = index if index == self._register else index.rpartition("-")[0]
         new = f"{stem}-{_stamp()}"
-        mappings = self._call("GET", f"/{index}/_mapping")[index]["mappings"]
+        indices = self._server.indices
+        mappings = indices.get_mapping(index=index)[index]["mappings"]
         settings = index_settings(self._kinds[alias], shards)
-        self._call("PUT", f"/{new}", {"settings": settings, "mappings": mappings})
-        self._call("POST", f"/{index}/_refresh")
+        indices.create(index=new, body={"settings": settings, "mappings": mappings})
+        indices.refresh(index=index)
         content = (
             hit
             for hit in self._hits(index, SORTED[self._kinds[alias]], source=True)
             if not hit["_id"].startswith(LEASES)
         )
         for page in batched(content, COPIED_AT_ONCE):
-            lines = [
-                json.dumps(line)
-                for hit in page
-                for line in ({"index": {"_id": hit["_id"]}}, hit["_source"])
-            ]
-            answer = self._call("POST", f"/{new}/_bulk", "\n".join(lines) + "\n")
+            rows = [row for hit in page for row in ({"index": {"_id": hit["_id"]}}, hit["_source"])]
+            answer = self._server.bulk(index=new, body=rows)
             if answer["errors"]:
                 raise WrongAnswer(f"a part of index {index!r} could not be copied")
-        self._call("POST", f"/{new}/_refresh")
+        indices.refresh(index=new)
         return new
 
     def _remove_copies(self) -> None:
         for alias, kind in self._kinds.items():
             for index in self._behind(f"{self._name}-{kind}-*"):
                 if index not in self._behind(alias) and "-drill" not in index:
-                    self._call("DELETE", f"/{index}")
+                    self._server.indices.delete(index=index)
 
     def drill(self, snapshot: str) -> tuple[str, str]:
         """Restore a snapshot next to the current indices and remove the copy.
@@ -248,7 +249,7 @@ class Snapshots:
             return self.digest({alias: alias for alias in self._kinds}), self.digest(fresh)
         finally:
             for index in fresh.values():
-                self._call("DELETE", f"/{index}")
+                self._server.indices.delete(index=index)
 
     def digest(self, indices: Mapping[str, str]) -> str:
         """Return a SHA-256 hex digest of ids and sources in order; `indices`: index by alias."""
@@ -267,10 +268,10 @@ class Snapshots:
             raise Misconfigured(f"index {self._name!r} is absent, or a load is open or unfinished")
         indices = ",".join(index for alias in self._kinds for index in self._behind(alias))
         body = {"indices": indices, "include_global_state": False}
-        self._call("PUT", f"/_snapshot/{REPOSITORY}/{snapshot}", body)
+        self._server.snapshot.create(repository=REPOSITORY, snapshot=snapshot, body=body)
 
     def _states(self) -> dict[str, str]:
-        answer = self._call("GET", f"/_snapshot/{REPOSITORY}/_all")
+        answer = self._server.snapshot.get(repository=REPOSITORY, snapshot="_all")
         return {snapshot["snapshot"]: snapshot["state"] for snapshot in answer["snapshots"]}
 
     def _is_loading(self) -> bool:
@@ -283,13 +284,13 @@ class Snapshots:
 
     def _hits(self, index: str, fields: tuple[str, ...], *, source: bool) -> Iterator[Json]:
         body = {"size": PAGE, "_source": source, "sort": [{field: "asc"} for field in fields]}
-        for page in pages(self._call, f"/{index}/_search", body):
+        for page in pages(self._server, index, body):
             yield from page["hits"]["hits"]
 
     def _complete(self, snapshot: str) -> Json:
         deadline = Deadline.after(JOB_S)
         while not deadline.is_over():
-            answer = self._call("GET", f"/_snapshot/{REPOSITORY}/{snapshot}")
+            answer = self._server.snapshot.get(repository=REPOSITORY, snapshot=snapshot)
             info: Json = answer["snapshots"][0]
             if info["state"] == "SUCCESS":
                 return info
@@ -299,7 +300,7 @@ class Snapshots:
         raise Unavailable(f"snapshot {snapshot} is not complete after {JOB_S:.0f} s")
 
     def _behind(self, alias: str) -> list[str]:
-        return sorted(self._call("GET", f"/{alias}/_mapping", absent_is_none=True))
+        return sorted(self._server.indices.get_mapping(index=alias, ignore=404))
 
 
 def _stamp() -> str:
