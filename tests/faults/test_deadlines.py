@@ -216,3 +216,47 @@ def test_four_full_checks_end_in_time(
         assert ["too_long"] in reasons
     short = client.post("/v1/check", json={"text": "Asthma [1].", "sources": [{"text": "Asthma."}]})
     assert short.status_code == 200
+
+
+@pytest.mark.parametrize(("timeout_s", "are_used"), [(60.0, True), (12.0, False)])
+def test_rewrites_and_verdicts_have_shares_of_time(
+    small_store: Path,
+    client_for: Callable[..., TestClient],
+    verifier_server: VerifierServer,  # noqa: F811
+    timeout_s: float,
+    are_used: bool,
+) -> None:
+    """A rewrite of 7 s and a verdict of 12 s fit into 60 s; in 12 s both are left out."""
+    verifier_server.mode, verifier_server.delay_s = "slow", 12.0
+
+    def answer(body: dict[str, Any]) -> str:
+        if "Rewrite" not in body["messages"][0]["content"]:
+            return "In the brain seizures are sudden electrical events [1]."
+        time.sleep(7.0)
+        return "What are seizures in children?"
+
+    with serving(ModelServer(answer=answer)) as model:
+        client = client_for(
+            small_store,
+            llm_base_url=model.url,
+            models=("house-model", "extractive"),
+            verifier=f"{verifier_server.url}/predict",
+            max_timeout_s=60.0,
+        )
+        body = {
+            "query": "And in children?",
+            "history": [{"role": "user", "content": "What are seizures?"}],
+            "synthesis": {"enabled": True, "model": "house-model"},
+            "budget": {"timeout_s": timeout_s, "max_tokens_gen": 300},
+        }
+        began = time.monotonic()
+        response = client.post("/v1/answer", json=body).json()
+        took_s = time.monotonic() - began
+    assert took_s <= timeout_s + SLACK_S
+    assert response["query_used_by"] == ("model" if are_used else "rule")
+    (sentence,) = response["grounding"]["sentences"]
+    problem = response["grounding"]["checked_by"][1]["problem"]
+    reasons = response["diagnostics"]["degraded_reasons"]
+    late = ("unverified", "late", ["verifier_unavailable"])
+    expected = ("supported", None, []) if are_used else late
+    assert (sentence["verdict"], problem, reasons) == expected
