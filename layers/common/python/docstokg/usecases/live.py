@@ -44,7 +44,7 @@ class LiveReply:
         self._cleaned: Callable[[str], str] = replies.cleaned
         self._is_ended, self._is_heard = False, True
         self._request_id = ""
-        self._told_ms: dict[str, float] = {}
+        self._first_ms: dict[str, float] = {}
         self._begun = time.perf_counter()
 
     def after(self, state: str, payload: Json, result: Json) -> None:
@@ -72,7 +72,7 @@ class LiveReply:
         with self._lock:
             if self._is_ended or self._answer is None:
                 return False
-            for sentence in self._answer.more(self._cleaned(text)):
+            for sentence in self._answer.extended(self._cleaned(text)):
                 self._send_event("sentence", sentence)
             return self._is_heard and self._send("", None)
 
@@ -140,13 +140,13 @@ class LiveReply:
             "INFO",
             "streamed",
             request_id=self._request_id,
-            first_ms=self._told_ms,
+            first_ms=self._first_ms,
             repairs=len(repairs),
             left=not self._is_heard,
         )
 
     def _send_event(self, name: str, value: Any) -> None:
-        self._told_ms.setdefault(name, round((time.perf_counter() - self._begun) * 1000, 1))
+        self._first_ms.setdefault(name, round((time.perf_counter() - self._begun) * 1000, 1))
         self._is_heard = self._is_heard and self._send(name, value)
 
 

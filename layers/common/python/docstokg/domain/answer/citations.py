@@ -73,18 +73,13 @@ def find_markers(text: str) -> tuple[Marker, ...]:
             at += 1
         if at < len(code) and code[at][0] < end:
             continue
-        if match["bad"] is not None:
-            markers.append(Marker(start, end, (), "malformed"))
-            continue
-        ranks = _ranks(match["list"])
-        if match["colon"]:
-            if not text[text.rfind("\n", 0, start) + 1 : start].strip():
-                markers.append(Marker(start, end, ranks or (), "footnote"))
-                continue
+        ranks = _ranks(match["list"]) if match["good"] else None
+        kind: MarkerKind = "malformed" if ranks is None else "citation"
+        if match["colon"] and not text[text.rfind("\n", 0, start) + 1 : start].strip():
+            kind = "footnote"
+        elif match["colon"]:
             end -= 1
-        markers.append(
-            Marker(start, end, ranks or (), "malformed" if ranks is None else "citation")
-        )
+        markers.append(Marker(start, end, ranks or (), kind))
     return tuple(markers)
 
 
@@ -132,20 +127,20 @@ def _one_pass(
     at = 0
     changed = False
     for marker in find_markers(text):
-        written = text[marker.start : marker.end]
+        marked = text[marker.start : marker.end]
         ranks = [rank for rank in marker.ranks if rank in allowed]
         orphans = [rank for rank in marker.ranks if rank not in allowed]
         sound = marker.kind != "malformed" and not orphans
         if sound:
-            replacement = written[: written.index("]") + 1] + (":" * (marker.kind == "footnote"))
-            if replacement == written:
+            replacement = marked[: marked.index("]") + 1] + (":" * (marker.kind == "footnote"))
+            if replacement == marked:
                 continue
         else:
-            invalid.update(dict.fromkeys([f"[{rank}]" for rank in orphans] or [written]))
+            invalid.update(dict.fromkeys([f"[{rank}]" for rank in orphans] or [marked]))
             replacement = f"[{', '.join(map(str, ranks))}]" if ranks else ""
             if nested and not replacement:
                 # Round brackets cannot form a marker with adjacent text.
-                replacement = re.sub(r"[^\d\s,]", "", written).join("()")
+                replacement = re.sub(r"[^\d\s,]", "", marked).join("()")
         before = text[at : marker.start]
         if not replacement and _closes_gap(text, marker.end):
             before = before.rstrip(" \t")
@@ -163,10 +158,10 @@ def _closes_gap(text: str, end: int) -> bool:
 def _ranks(body: str) -> tuple[int, ...] | None:
     ranks: dict[int, None] = {}
     for part in _SEPARATOR.split(body):
-        first, *rest = (int(number) for number in _DASHES.split(part))
-        if len(rest) > 1 or not all(0 < last - first < _WIDEST_RANGE for last in rest):
+        first, *ends = (int(number) for number in _DASHES.split(part))
+        if len(ends) > 1 or not all(0 < last - first < _WIDEST_RANGE for last in ends):
             return None
-        ranks.update(dict.fromkeys(range(first, (rest or [first])[0] + 1)))
+        ranks.update(dict.fromkeys(range(first, (ends or [first])[0] + 1)))
     return tuple(ranks)
 
 

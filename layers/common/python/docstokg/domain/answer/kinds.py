@@ -1,13 +1,15 @@
 """Kinds of values that a question asks for.
 
 `question_kinds.txt` lists patterns of questions in English, German, French, Spanish, Italian,
-Portuguese and Dutch: for a number, a time, or several rows ("many").
+Portuguese and Dutch: for a number, a time, or several rows ("many"); "label" lists the nouns that
+precede the number of a part ("step 4").
 """
 
 import re
 from collections.abc import Collection
 from functools import cache, lru_cache
 from importlib import resources
+from typing import NamedTuple
 
 from docstokg.domain.text.values import values
 from docstokg.domain.text.words import WORD, normalise, stem
@@ -27,6 +29,40 @@ def _asking() -> tuple[tuple[str, re.Pattern[str]], ...]:
         (kind, re.compile(rf"\b(?:{'|'.join(p for k, _, p in lines if k == kind)})\b", re.I))
         for kind in kinds
     )
+
+
+class Label(NamedTuple):
+    """The number or letter of a part after a noun, "step" and "4"; noun "" if there is none."""
+
+    noun: str
+    number: str
+
+
+@cache
+def _label_patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    noun = rf"(?P<noun>{dict(_asking())['label'].pattern})\s+"
+    number = r"\(?(?P<number>\d{1,3}(?:\.\d{1,3})*|[ivx]{1,5}|[a-z])"
+    ended = r"(?![^\W_]|[.,]\d)"
+    # "a" before a word is an article.
+    named = rf"{noun}{number}{ended}(?!(?<=[ (]a)\s\w)"
+    marked = r"[.):]+(?=\s)|(?<=\d)(?=\s+(?-i:[A-Z]))"
+    opening = rf"[-*+\u2022#\s]*(?:{noun}|\u00a7\s?)?{number}(?(noun){ended}|(?:{marked}))"
+    return re.compile(named, re.IGNORECASE), re.compile(opening, re.IGNORECASE)
+
+
+def _label(match: re.Match[str] | None) -> Label | None:
+    fields = match and (match["noun"] or "", match["number"])
+    return Label(*(field.casefold() for field in fields)) if fields else None
+
+
+def named_label(question: str) -> Label | None:
+    """Return the first label of a part that a question names ("step 4", "clause 2.2"), or None."""
+    return _label(_label_patterns()[0].search(question))
+
+
+def opening_label(text: str) -> Label | None:
+    """Return the label that a text opens with ("4. Close", "2.2 Term", "- b) Slow"), or None."""
+    return _label(_label_patterns()[1].match(text))
 
 
 @lru_cache(maxsize=256)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from docstokg.contracts.state import Block
-from docstokg.domain.answer.kinds import asked_kinds, holds
+from docstokg.domain.answer.kinds import Label, asked_kinds, holds, named_label, opening_label
 from docstokg.domain.answer.parts import Part, units
 from docstokg.domain.text.values import Value, is_stated, values
 from docstokg.domain.text.wording import content_stems
@@ -52,6 +52,7 @@ class Candidate(NamedTuple):
     """A quotable unit of a block, with its features.
 
     `words`: its stems. `covered`: the question's stems in the unit or its title, with their rarity.
+    `labelled`: how surely the question names it by its label, as returned by `label_fit`.
     """
 
     unit: Part
@@ -59,6 +60,7 @@ class Candidate(NamedTuple):
     features: Features
     words: frozenset[str]
     covered: Mapping[str, float]
+    labelled: int = 0
 
 
 def stems(text: str) -> tuple[str, ...]:
@@ -84,10 +86,10 @@ class AskedValue(NamedTuple):
     readings: tuple[Value, ...]
     words: frozenset[str]
 
-    def share(self, stated: Sequence[Value]) -> float:
+    def share(self, evidence: Sequence[Value]) -> float:
         """Return the share of the kinds of its readings that agree with a stated value."""
         kinds = {value.kind for value in self.readings}
-        agreed = {value.kind for value in self.readings if is_stated(value, stated)}
+        agreed = {value.kind for value in self.readings if is_stated(value, evidence)}
         return 1.0 if "amount" in agreed else len(agreed) / len(kinds)
 
 
@@ -131,13 +133,13 @@ def candidates(query: str, blocks: Sequence[Block]) -> list[Candidate]:
         (place, block, unit, words, called(words))
         for place, block in enumerate(blocks)
         for unit in units(block.text, block.sentences)
-        for words in (stems(unit.shown),)
+        for words in (stems(unit.text),)
     ]
     question = dict.fromkeys(stems(query))
     weights = rarities([aliased for *_, aliased in rows])
     rarity = {word: weights.get(word, math.log(1 + len(rows))) for word in question}
     total = sum(rarity.values()) or 1.0
-    numbers, term = asked_values(query), defined_name(query)
+    numbers, term, label = asked_values(query), defined_name(query), named_label(query)
     kinds = asked_kinds(query)
 
     def share(words: Collection[str], text: str) -> float:
@@ -148,22 +150,39 @@ def candidates(query: str, blocks: Sequence[Block]) -> list[Candidate]:
         return sum(covered.values()) / total
 
     result = []
-    for place, block, unit, words, aliased in rows:
+    for place, block, unit, words, plain in rows:
+        labelled = label_fit(label, unit, block) if label is not None else 0
+        # A label is a value in another notation: "4." is "step 4".
+        aliased = plain.union(stems(" ".join(label))) if label and labelled else plain
         around = f"{block.subject} {block.document_name} {unit.above} {unit.before}"
         wider = called(stems(around))
         features = Features(
             cosine=_cosine(unit, block),
-            words=share(aliased, unit.shown),
-            words_around=share(aliased | wider, f"{around} {unit.shown}"),
+            words=share(aliased, unit.text),
+            words_around=share(aliased | wider, f"{around} {unit.text}"),
             place=min(place, _LAST_PLACE) / _LAST_PLACE,
             long=max(0, min(_LONG_WORDS, len(words)) - _SHORT_WORDS) / 10,
-            kind_missed=float(misses(kinds, unit.shown, question)),
+            kind_missed=float(misses(kinds, unit.text, question)),
             defines=_defines(term, unit, block) if term else 0.0,
         )
         titled = aliased | called(stems(block.subject))
         covered = {word: weight for word, weight in rarity.items() if word in titled}
-        result.append(Candidate(unit, block, features, frozenset(words), covered))
+        result.append(Candidate(unit, block, features, frozenset(words), covered, labelled))
     return result
+
+
+def label_fit(label: Label, unit: Part, block: Block) -> int:
+    """Return whether a unit, its heading or its section opens with a label.
+
+    3 with the same noun, 2 without a noun, 1 for a list with such an item, else 0.
+    """
+    texts = (block.text[unit.start : unit.end], unit.heading, block.section.rpartition(" > ")[2])
+    if unit.kind == "list":
+        items = map(opening_label, texts[0].splitlines())
+        return int(any(item and item.number == label.number for item in items))
+    openings = [own for own in map(opening_label, texts) if own and own.number == label.number]
+    fits = [3 if own.noun else 2 for own in openings if own.noun in ("", label.noun)]
+    return max(fits, default=0)
 
 
 def misses(kinds: Collection[str], text: str, question: Collection[str]) -> bool:
