@@ -4,7 +4,7 @@ import pytest
 
 from docstokg.contracts.state import Block, OtherName
 from docstokg.domain.answer import extractive
-from docstokg.domain.answer.kinds import named_label, opening_label
+from docstokg.domain.answer.kinds import asks_for_part, named_label, opening_label
 from docstokg.domain.answer.notices import ABSTENTION
 from docstokg.domain.answer.quotation import find_quotation
 from docstokg.domain.answer.reader_features import candidates
@@ -289,6 +289,31 @@ def test_the_part_with_the_named_label_is_quoted(query: str, expected: str) -> N
     passages = [block(DEPOSIT), block(REPAIRS, rank=2), pets]
     passages += [block(KILN, rank=4, name="kiln.md"), block(STEPS, rank=5, name="kiln.md")]
     assert answer_text(query, *passages) == expected
+
+
+def test_a_question_for_a_part_is_answered_if_it_is_there() -> None:
+    passages = [block(REPAIRS), block(DEPOSIT, rank=2)]
+    assert extractive.answer("What does clause 4.2 say?", passages, 300, 0.99).probability == 1.0
+    assert answer_text("What does clause 7.7 say?", *passages, min_probability=0.5) == ABSTENTION
+
+
+def test_two_parts_with_one_label_halve_the_probability() -> None:
+    other = block("Cleaning\n\n1. Rinse the brush.\n2. Dry the brush slowly.", rank=2)
+    answer = extractive.answer("What is step 2?", [block(KILN), other], 300, 0.5)
+    assert answer.probability == 0.5
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("What is step 4?", True),
+        ("Was steht in Abschnitt 3.1?", True),
+        ("What is the fee in clause 4.1?", False),
+        ("What is a step?", False),
+    ],
+)
+def test_other_words_ask_for_more_than_a_part(question: str, expected: bool) -> None:
+    assert asks_for_part(question) is expected
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.state import Block
-from docstokg.domain.answer.kinds import asked_kinds
+from docstokg.domain.answer.kinds import asked_kinds, asks_for_part
 from docstokg.domain.answer.notices import ABSTENTION, nothing_found, rows_shown
 from docstokg.domain.answer.quoting import LEANING, Quotation, leans, quoted
 from docstokg.domain.answer.reader_features import (
@@ -170,6 +170,11 @@ def choose(
         covered = signs_together(pool, scores, places, 0.0)["covered"]
         wider = {name: max(signs[name], covered) for name in ("words", "words_around")}
         answerable = logistic(fitted["answerable"], {**signs, **wider})
+    if pool[best].labelled and asks_for_part(query):
+        # The part is there; only another one with the same label could be meant.
+        fitting = [each for each in pool if each.labelled == pool[best].labelled]
+        parts = {(each.block.rank, each.unit.heading, each.unit.lead) for each in fitting}
+        probability, answerable = 1 / len(parts), 1.0
     is_single = len(places) == 1 and not leans(pool[best].unit)
     others = _repeating(pool, best) if is_single else ()
     keys = {pool[place].unit.fields[:1] for place in places}
