@@ -107,22 +107,18 @@ class LiveReply:
             return
         lines = [line.removeprefix("data: ") for line in reply.body.split("\n")]
         value = json.loads(next(line for line in reversed(lines) if line.startswith("{")))
-        if reply.statusCode != 200:
-            self._send_event("problem", value)
-        elif route == "mcp":
-            self._send_event("response", value)
-        elif route == "chat":
-            text = value["choices"][0]["delta"]["content"]
-            self._finish(value, text, value["docstokg"])
-        elif route == "responses":
-            response = value["response"]
-            self._finish(
-                response, response["output"][0]["content"][0]["text"], response["docstokg"]
-            )
-        else:
-            self._finish(value, value["answer"], value)
-
-    def _finish(self, value: Json, text: str, evidence: Json) -> None:
+        if reply.statusCode != 200 or route == "mcp":
+            self._send_event("response" if reply.statusCode == 200 else "problem", value)
+            return
+        value = value["response"] if route == "responses" else value
+        evidence = value.get("docstokg", value)
+        match route:
+            case "chat":
+                text = value["choices"][0]["delta"]["content"]
+            case "responses":
+                text = value["output"][0]["content"][0]["text"]
+            case _:
+                text = value["answer"]
         if self._answer is None:  # a cached answer
             self._answer = LiveAnswer(lambda text: (text, None))
             self._send_event("citations", {"citations": evidence["citations"]})

@@ -102,13 +102,17 @@ def check_markers(text: str, ranks: Collection[int]) -> CitedText:
 
 def strip_markers(text: str) -> str:
     """Return `text` without all markers of `find_markers`."""
-    pieces: list[str] = []
-    at = 0
-    for marker in find_markers(text):
-        pieces.append(text[at : marker.start].rstrip(" \t"))
-        at = marker.end
-    pieces.append(text[at:])
-    return "".join(pieces)
+    markers = find_markers(text)
+    return spliced(text, ((_gap(text, marker.start), marker.end, "") for marker in markers))
+
+
+def spliced(text: str, changes: Iterable[tuple[int, int, str]]) -> str:
+    """Return a text with ranges replaced; `changes`: (start, end, new text) in order."""
+    pieces, at = [], 0
+    for start, end, replacement in changes:
+        pieces += [text[at:start], replacement]
+        at = end
+    return "".join([*pieces, text[at:]])
 
 
 def ranks_within(markers: Iterable[Marker], start: int, end: int) -> tuple[int, ...]:
@@ -123,9 +127,7 @@ def ranks_within(markers: Iterable[Marker], start: int, end: int) -> tuple[int, 
 def _one_pass(
     text: str, allowed: frozenset[int], invalid: dict[str, None], *, nested: bool
 ) -> tuple[str, bool]:
-    pieces: list[str] = []
-    at = 0
-    changed = False
+    changes: list[tuple[int, int, str]] = []
     for marker in find_markers(text):
         marked = text[marker.start : marker.end]
         ranks = [rank for rank in marker.ranks if rank in allowed]
@@ -141,14 +143,16 @@ def _one_pass(
             if nested and not replacement:
                 # Round brackets cannot form a marker with adjacent text.
                 replacement = re.sub(r"[^\d\s,]", "", marked).join("()")
-        before = text[at : marker.start]
-        if not replacement and _closes_gap(text, marker.end):
-            before = before.rstrip(" \t")
-        pieces += [before, replacement]
-        at = marker.end
-        changed = True
-    pieces.append(text[at:])
-    return "".join(pieces), changed
+        closes = not replacement and _closes_gap(text, marker.end)
+        start = _gap(text, marker.start) if closes else marker.start
+        changes.append((start, marker.end, replacement))
+    return spliced(text, changes), bool(changes)
+
+
+def _gap(text: str, end: int) -> int:
+    while text[end - 1 : end] in (" ", "\t"):
+        end -= 1
+    return end
 
 
 def _closes_gap(text: str, end: int) -> bool:

@@ -160,7 +160,7 @@ def choose(
     answerable = logistic(fitted["answerable"], signs)
     places: tuple[int, ...] = (best,)
     warnings: tuple[str, ...] = ()
-    linked = linked and not pool[best].labelled
+    linked = linked and not pool[best].is_labelled
     several = _several(query, kinds, pool, scores, best, fitted) if linked else None
     if several is not None:
         places, together, warnings = several
@@ -170,10 +170,13 @@ def choose(
         covered = signs_together(pool, scores, places, 0.0)["covered"]
         wider = {name: max(signs[name], covered) for name in ("words", "words_around")}
         answerable = logistic(fitted["answerable"], {**signs, **wider})
-    if pool[best].labelled and asks_for_part(query):
+    if pool[best].is_labelled and asks_for_part(query):
         # The part is there; only another one with the same label could be meant.
-        fitting = [each for each in pool if each.labelled == pool[best].labelled]
-        parts = {(each.block.rank, each.unit.heading, each.unit.lead) for each in fitting}
+        parts = {
+            (each.block.rank, each.unit.heading, each.unit.lead)
+            for each in pool
+            if each.features.defines == pool[best].features.defines
+        }
         probability, answerable = 1 / len(parts), 1.0
     is_single = len(places) == 1 and not leans(pool[best].unit)
     others = _repeating(pool, best) if is_single else ()
@@ -184,15 +187,8 @@ def choose(
 
 
 def _best(pool: Sequence[Candidate], scores: Sequence[float]) -> int:
-    """Return the place of the best candidate.
-
-    Candidates with the label that the question names come first, then those that define its term.
-    """
-
-    def order(place: int) -> tuple[int, float, float]:
-        return pool[place].labelled, pool[place].features.defines, scores[place]
-
-    return max(range(len(pool)), key=order)
+    """Return the place of the best candidate, of named or defining ones if any."""
+    return max(range(len(pool)), key=lambda place: (pool[place].features.defines, scores[place]))
 
 
 def compared(

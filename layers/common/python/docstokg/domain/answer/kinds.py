@@ -9,7 +9,6 @@ import re
 from collections.abc import Collection
 from functools import cache, lru_cache
 from importlib import resources
-from typing import NamedTuple
 
 from docstokg.domain.text.values import values
 from docstokg.domain.text.words import FOREIGN, STOP_WORDS, WORD, normalise, stem
@@ -32,11 +31,8 @@ def _asking() -> dict[str, re.Pattern[str]]:
     }
 
 
-class Label(NamedTuple):
-    """The number or letter of a part after a noun, "step" and "4"; noun "" if there is none."""
-
-    noun: str
-    number: str
+# Noun ("" if there is none) and number or letter of a part: "step" and "4".
+Label = tuple[str, str]
 
 
 @cache
@@ -52,8 +48,7 @@ def _label_patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def _label(match: re.Match[str] | None) -> Label | None:
-    fields = match and (match["noun"] or "", match["number"])
-    return Label(*(field.casefold() for field in fields)) if fields else None
+    return match and ((match["noun"] or "").casefold(), match["number"].casefold())
 
 
 def named_label(question: str) -> Label | None:

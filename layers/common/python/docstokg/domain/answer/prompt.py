@@ -109,15 +109,19 @@ def defused(text: str) -> str:
     Runs of angle brackets become one character, square brackets around numbers round, "PASSAGE"
     next to a fence lower case; invisible and bidi characters are removed.
     """
-    visible = text
-    if not text.translate(_BREAKS).isprintable():  # otherwise no character is invisible
-        visible = "".join(
-            char for char in text if char in "\n\t" or unicodedata.category(char) not in _UNSEEN
-        )
-    plain = _BRACKETED_NUMBER.sub(r"(\1)", visible)
+    plain = _BRACKETED_NUMBER.sub(r"(\1)", printable(text))
     plain = _ANGLES.sub(lambda match: match[0][0], plain)
     plain = _FENCE_WORD.sub(lambda match: match[0].casefold(), plain)
     return _BLANK_LINES.sub("\n", plain).strip()
+
+
+def printable(text: str) -> str:
+    """Return a text without control, format, surrogate, private and unassigned characters."""
+    if text.translate(_BREAKS).isprintable():
+        return text
+    return "".join(
+        char for char in text if char in "\n\t" or unicodedata.category(char) not in _UNSEEN
+    )
 
 
 def without_echo(answer: str) -> str:

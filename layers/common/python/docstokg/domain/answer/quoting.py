@@ -89,7 +89,7 @@ def _around(query: str, chosen: Candidate, kinds: Collection[str]) -> tuple[list
     while sequence[first].kind == "sentence" and first and _joins(block.text, sequence, first):
         first -= 1
     # A labelled clause is quoted as a whole, like an item.
-    is_whole = chosen.labelled > 0 or sequence[first].kind == "item"
+    is_whole = chosen.is_labelled or sequence[first].kind == "item"
     lacking = [kind for kind in kinds if not holds(kind, unit.text, question)]
     before: list[Part] = []
     after: list[Part] = []

@@ -36,7 +36,7 @@ class Features(NamedTuple):
     rarity; a value in another notation counts; `words_around`: with title, heading and previous
     sentence. `place`: of its passage, 0 to 1. `long`: words above ten, in tens. `kind_missed`: 1 if
     the unit lacks the expected kind of answer, such as a number. `defines`: 1 if it opens the page
-    or section of the term that the question asks to define.
+    or section of the term that the question asks to define, 2 to 4 as returned by `label_fit`.
     """
 
     cosine: float
@@ -52,7 +52,6 @@ class Candidate(NamedTuple):
     """A quotable unit of a block, with its features.
 
     `words`: its stems. `covered`: the question's stems in the unit or its title, with their rarity.
-    `labelled`: how surely the question names it by its label, as returned by `label_fit`.
     """
 
     unit: Part
@@ -60,7 +59,11 @@ class Candidate(NamedTuple):
     features: Features
     words: frozenset[str]
     covered: Mapping[str, float]
-    labelled: int = 0
+
+    @property
+    def is_labelled(self) -> bool:
+        """Whether the question names it by its label."""
+        return self.features.defines > 1
 
 
 def stems(text: str) -> tuple[str, ...]:
@@ -151,9 +154,9 @@ def candidates(query: str, blocks: Sequence[Block]) -> list[Candidate]:
 
     result = []
     for place, block, unit, words, plain in rows:
-        labelled = label_fit(label, unit, block) if label is not None else 0
+        defines = label_fit(label, unit, block) if label else _defines(term, unit, block)
         # A label is a value in another notation: "4." is "step 4".
-        aliased = plain.union(stems(" ".join(label))) if label and labelled else plain
+        aliased = plain.union(stems(" ".join(label))) if label and defines else plain
         around = f"{block.subject} {block.document_name} {unit.above} {unit.before}"
         wider = called(stems(around))
         features = Features(
@@ -163,26 +166,24 @@ def candidates(query: str, blocks: Sequence[Block]) -> list[Candidate]:
             place=min(place, _LAST_PLACE) / _LAST_PLACE,
             long=max(0, min(_LONG_WORDS, len(words)) - _SHORT_WORDS) / 10,
             kind_missed=float(misses(kinds, unit.text, question)),
-            defines=_defines(term, unit, block) if term else 0.0,
+            defines=defines,
         )
         titled = aliased | called(stems(block.subject))
         covered = {word: weight for word, weight in rarity.items() if word in titled}
-        result.append(Candidate(unit, block, features, frozenset(words), covered, labelled))
+        result.append(Candidate(unit, block, features, frozenset(words), covered))
     return result
 
 
-def label_fit(label: Label, unit: Part, block: Block) -> int:
+def label_fit(label: Label, unit: Part, block: Block) -> float:
     """Return whether a unit, its heading or its section opens with a label.
 
-    3 with the same noun, 2 without a noun, 1 for a list with such an item, else 0.
+    4 with the same noun, 3 without a noun, 2 for a list with such an item, else 0.
     """
     texts = (block.text[unit.start : unit.end], unit.heading, block.section.rpartition(" > ")[2])
     if unit.kind == "list":
-        items = map(opening_label, texts[0].splitlines())
-        return int(any(item and item.number == label.number for item in items))
-    openings = [own for own in map(opening_label, texts) if own and own.number == label.number]
-    fits = [3 if own.noun else 2 for own in openings if own.noun in ("", label.noun)]
-    return max(fits, default=0)
+        return 2.0 * (("", label[1]) in map(opening_label, texts[0].splitlines()))
+    openings = [*map(opening_label, texts)]
+    return 4.0 if label in openings else 3.0 * (("", label[1]) in openings)
 
 
 def misses(kinds: Collection[str], text: str, question: Collection[str]) -> bool:
@@ -194,7 +195,7 @@ def misses(kinds: Collection[str], text: str, question: Collection[str]) -> bool
 
 
 def _defines(term: tuple[str, ...], unit: Part, block: Block) -> float:
-    if unit.kind in ("code", "list"):
+    if not term or unit.kind in ("code", "list"):
         return 0.0
     is_first = not block.text[: unit.start].rpartition("\n\n")[0].strip("# \n")
     titled = stems(unit.above) == term or (is_first and stems(block.subject) == term)

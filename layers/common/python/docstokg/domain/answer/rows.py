@@ -7,6 +7,7 @@ from itertools import pairwise
 from docstokg.contracts.state import Block
 from docstokg.domain.answer.reader_features import Candidate, asked_values, stems
 from docstokg.domain.text.names import capitalised_names
+from docstokg.domain.text.snippets import coverage, question_stems
 from docstokg.domain.text.values import values
 from docstokg.domain.text.words import WORD, fold, normalise
 
@@ -38,23 +39,21 @@ _NAMED = 0.5
 def missing_names(query: str, passages: Sequence[Block]) -> list[str]:
     """Return the names in a comparison or conjunction that no passage has; [] if none has any."""
     match = _COMPARED.search(query)
-    names = dict.fromkeys(match.groups() if match else ())
+    names = set(match.groups() if match else ())
     for first, second in pairwise(() if match else capitalised_names(query)):
-        between = query.partition(first)[2].partition(second)[0]
-        if _JOINED.search(between):
-            names |= dict.fromkeys((first, second))
+        if _JOINED.search(query.partition(first)[2].partition(second)[0]):
+            names |= {first, second}
+    stems_of = {name: question_stems(name) for name in sorted(names)}
+    common = frozenset[str].intersection(*stems_of.values()) if names else frozenset[str]()
     texts = [
-        frozenset(stems(" ".join((block.subject, block.document_name, block.text, *aliases))))
+        " ".join((block.subject, block.text, *(other.in_question for other in block.other_names)))
         for block in passages
-        for aliases in ([other.in_question for other in block.other_names],)
     ]
-
-    def is_missing(name: str) -> bool:
-        others = {stem for other in names if other != name for stem in stems(other)}
-        words = frozenset(stems(name)) - others
-        return bool(words) and all(len(words & text) < _NAMED * len(words) for text in texts)
-
-    missing = [name for name in names if is_missing(name)]
+    missing = [
+        name
+        for name, words in stems_of.items()
+        if all(coverage(words - common or words, text) < _NAMED for text in texts)
+    ]
     return missing if len(missing) < len(names) else []
 
 
