@@ -43,9 +43,8 @@ def convert(raw: bytes) -> tuple[Outline, ...]:
     for part in body if body is not None else ():
         reader.background = WHITE if part.tag == "text" else ""
         reader.walk(part, part.tag == "spreadsheet")
-    for part in body.iter() if body is not None else ():
-        if part.tag in _COUNTED:
-            reader.maker.left_out[_COUNTED[part.tag]] += 1
+    for tag, kind in _COUNTED.items() if body is not None else ():
+        reader.maker.left_out[kind] += sum(1 for _ in body.iter(tag))
     return (reader.maker.outline(package.title("meta.xml")),)
 
 
@@ -67,6 +66,7 @@ class _Reader(Words):
         self._outline = _levels(self._styles.get(("outline-style", "Outline")))
         self._headings: dict[int, int] = {}
         self._lists: dict[str, int] = {}
+        self._levels: dict[str, dict[int, Level]] = {}
 
     def walk(self, parts: Iterable[Element], sheets: bool = False) -> None:
         for number, part in enumerate(parts, 1):
@@ -78,7 +78,7 @@ class _Reader(Words):
                 self._heading(part)
             elif part.tag in ("p", "object"):
                 self.maker.add("text", self._words(part))
-            elif part.tag == "list" and part.find(".//h") is None:
+            elif part.tag == "list" and next(part.iter("h"), None) is None:
                 self.maker.add("list", "\n".join(self._items(part, "", 1, {})))
             elif part.tag == "table" and sheets:
                 write_sheet(self.maker, part.get("name", ""), enumerate(self._sheet(part), 1))
@@ -122,7 +122,7 @@ class _Reader(Words):
             self._headings = {at: n for at, n in self._headings.items() if at < level}
             self._headings[level] = count
             marker = printed(self._outline, level, self._headings)
-        self.maker.heading(one_line(f"{marker} {self._words(part)}"), level)
+        self.maker.heading(f"{marker} {self._words(part)}".strip(), level)
 
     def _sheet(self, table: Element) -> Iterator[list[str]]:
         hidden, at = set[int](), 0
@@ -162,7 +162,9 @@ class _Reader(Words):
         self, listing: Element, name: str, level: int, above: dict[int, int]
     ) -> Iterator[str]:
         name = listing.get("style-name") or name
-        levels = _levels(self._styles.get(("list-style", name)))
+        if name not in self._levels:
+            self._levels[name] = _levels(self._styles.get(("list-style", name)))
+        levels = self._levels[name]
         count = levels[level].start - 1 if level in levels else 0
         if listing.get("continue-numbering") == "true":
             count = self._lists.get(name, count)
