@@ -1,6 +1,7 @@
 """OpenDocument converter."""
 
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from xml.etree.ElementTree import Element
 
 from docstokg.adapters.conversion.convert_lines import TextMaker, filled, one_line
@@ -14,8 +15,8 @@ from docstokg.adapters.conversion.marks import (
     linear,
     list_line,
 )
-from docstokg.adapters.conversion.numbering import Level, integer, printed
-from docstokg.adapters.conversion.package import Package
+from docstokg.adapters.conversion.numbering import DEEPEST, Level, integer, printed
+from docstokg.adapters.conversion.package import MISSING, Package
 from docstokg.adapters.conversion.table_header import Cell
 from docstokg.contracts.outline import Outline
 
@@ -39,12 +40,12 @@ def convert(raw: bytes) -> tuple[Outline, ...]:
     package = Package(raw, "OpenDocument file")
     content = package.tree("content.xml")
     reader = _Reader(package, content)
-    body = content.find("body")
-    for part in body if body is not None else ():
+    body = next(content.iter("body"), MISSING)
+    for part in body:
         reader.background = WHITE if part.tag == "text" else ""
         reader.walk(part, part.tag == "spreadsheet")
-    for tag, kind in _COUNTED.items() if body is not None else ():
-        reader.maker.left_out[kind] += sum(1 for _ in body.iter(tag))
+    for tag, kind in _COUNTED.items():
+        reader.maker.left_out[kind] += len(list(body.iter(tag)))
     return (reader.maker.outline(package.title("meta.xml")),)
 
 
@@ -68,14 +69,19 @@ class _Reader(Words):
         self._lists: dict[str, int] = {}
         self._levels: dict[str, dict[int, Level]] = {}
 
-    def walk(self, parts: Iterable[Element], sheets: bool = False) -> None:
-        for number, part in enumerate(parts, 1):
+    def walk(  # noqa: C901 - one branch a kind of part
+        self, parts: Iterable[Element], sheets: bool = False
+    ) -> None:
+        caption = ""
+        for number, (part, following) in enumerate(pairwise([*parts, MISSING]), 1):
             if part.tag == "page":
                 self.maker.page(part.get("name") or str(number))
             if kind := self._hidden_part(part):
                 self.maker.left_out[kind] += 1
             elif part.tag == "h":
                 self._heading(part)
+            elif part.tag == "p" and following.tag == "table" and self._is_caption(part):
+                caption = self._words(part)
             elif part.tag in ("p", "object"):
                 self.maker.add("text", self._words(part))
             elif part.tag == "list" and next(part.iter("h"), None) is None:
@@ -83,10 +89,18 @@ class _Reader(Words):
             elif part.tag == "table" and sheets:
                 write_sheet(self.maker, part.get("name", ""), enumerate(self._sheet(part), 1))
             elif part.tag == "table":
-                self.maker.table(self._rows(part))
+                self.maker.table(self._rows(part), name=caption)
+                caption = ""
             elif part.tag not in _NO_WORDS:
                 self.walk(part)
             self.walk(_notes(part))
+
+    def _is_caption(self, part: Element) -> bool:
+        name, steps = part.get("style-name", ""), 0
+        while not name.lower().endswith("caption") and steps < DEEPEST:
+            style = self._styles.get(("paragraph", name), MISSING)
+            name, steps = style.get("parent-style-name", ""), steps + 1
+        return name.lower().endswith("caption")
 
     def _hidden_part(self, part: Element) -> str:
         if part.get("display") == "none":

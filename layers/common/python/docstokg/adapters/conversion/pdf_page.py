@@ -5,8 +5,8 @@ import itertools
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from operator import itemgetter, sub
-from typing import NamedTuple
 
 import pypdfium2 as pdfium
 from pypdfium2 import raw
@@ -33,7 +33,7 @@ Box = tuple[int, int, int, int]
 
 Point = tuple[float, float]
 # Left, top, right, bottom in points; the top is the larger.
-Corners = list[float]
+Corners = Sequence[float]
 # Red, green and blue, 0 to 255.
 Colour = tuple[int, int, int]
 # An area and its colour, None for a picture or pattern.
@@ -61,7 +61,8 @@ LONGEST_FIELD = 20_000
 THIN = 25
 
 
-class Word(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Word:
     """A word with its box, font name, and whether it is the text layer of a picture."""
 
     text: str
@@ -170,7 +171,7 @@ def _append(lines: list[list[Word]], word: Word, breaks: bool) -> None:
     elif heights[1] < SMALL * heights[0] and gap < 0.15 * heights[0]:
         mark = RAISED if here[1] + here[3] < last[1] + last[3] else LOWERED
         text = render(f"{lines[-1][-1].text}{mark}{word.text}{LEVEL}")
-        lines[-1][-1] = lines[-1][-1]._replace(text=text, box=union((last, here)))
+        lines[-1][-1] = replace(lines[-1][-1], text=text, box=union((last, here)))
     else:
         lines[-1].append(word)
 
@@ -346,7 +347,7 @@ def with_values(lines: list[list[Word]], values: Sequence[Word]) -> list[list[Wo
     """Append form values, with stops, to the lines left of them or as own lines; return `lines`."""
     for value in values:
         if value.text[-1] not in ".!?":
-            value = value._replace(text=f"{value.text}.")  # noqa: PLW2901 - the same value
+            value = replace(value, text=f"{value.text}.")  # noqa: PLW2901 - the same value
         x0, top, _, bottom = value.box
         before = [
             line
