@@ -20,7 +20,8 @@ from docstokg_local.cli.printing import echo
 
 if TYPE_CHECKING:
     from docstokg.adapters.opensearch.snapshots import Snapshots
-    from docstokg.ports import LoadRuns, ObjectStore
+    from docstokg.ports import LoadRuns
+    from docstokg.wiring import Wiring
 
 POLL_S = 5.0
 
@@ -29,9 +30,7 @@ app = typer.Typer(help=__doc__, no_args_is_help=True)
 
 
 def _snapshots() -> "Snapshots":
-    from docstokg.wiring import Wiring
-
-    return Wiring(Settings.from_environment(os.environ)).snapshots()
+    return _wiring().snapshots()
 
 
 @app.command()
@@ -81,14 +80,17 @@ def drill(name: Name) -> None:
     echo(f"in use {current}\n{name} {restored}\n{'equal' if current == restored else changed}")
 
 
-def _machine() -> "tuple[LoadRuns, ObjectStore]":
+def _wiring() -> "Wiring":
     from docstokg.wiring import Wiring
 
-    wiring = Wiring(Settings.from_environment(os.environ))
+    return Wiring(Settings.from_environment(os.environ))
+
+
+def _machine(wiring: "Wiring") -> "LoadRuns":
     runs = wiring.load_runs()
     if runs is None:
         raise Misconfigured("DOCSTOKG_INGEST_MACHINE_ARN is not set: the output IngestMachine")
-    return runs, wiring.object_store()
+    return runs
 
 
 @app.command()
@@ -97,11 +99,14 @@ def rebuild(
 ) -> None:
     """Load a namespace again from its bucket alone: uploads in their order, then `sources/`.
 
-    The variables DOCSTOKG_INGEST_MACHINE_ARN and DOCSTOKG_INGEST_URL name machine and bucket.
+    At the end the decisions of `docstokg entities` are written again. The variables
+    DOCSTOKG_INGEST_MACHINE_ARN and DOCSTOKG_INGEST_URL name machine and bucket.
     """
-    from docstokg.loading.run.restoring import restore_runs
+    from docstokg.loading.run.restoring import copied_decisions, put_decisions, restore_runs
+    from docstokg_local.loading.stores import stores_of
 
-    runs, objects = _machine()
+    wiring = _wiring()
+    runs, objects = _machine(wiring), wiring.object_store()
     bucket = (os.environ.get("DOCSTOKG_INGEST_URL") or "").partition("://")[2]
     name = f"rebuild-{int(time.time()):x}"
     for number, load in enumerate(restore_runs(namespace, name, objects)):
@@ -114,6 +119,9 @@ def rebuild(
                 f"run {execution} failed: runs/{load.run_id}/report.json; begin again"
             )
         echo(f"{load.prefix} loaded")
+    if decisions := copied_decisions(namespace, objects):
+        put_decisions(namespace, stores_of(wiring), decisions)
+        echo(f"{len(decisions)} decisions about names restored")
 
 
 @app.command()
@@ -122,11 +130,12 @@ def agree(run_id: Annotated[str, argument("RUN", "Name of the run that kept docu
 
     The variables DOCSTOKG_INGEST_MACHINE_ARN and DOCSTOKG_INGEST_URL name machine and bucket.
     """
-    runs, objects = _machine()
+    wiring = _wiring()
+    runs = _machine(wiring)
     run = runs.find(run_id)
     if run is None:
         raise Misconfigured(f"there is no run {run_id!r}")
-    report = json.loads(objects.get(f"runs/{run_id}/report.json"))
+    report = json.loads(wiring.object_store().get(f"runs/{run_id}/report.json"))
     if not (kept_back := report.get("kept_back_count", 0)):
         raise Misconfigured(f"run {run_id!r} kept no document")
     again = f"{run_id.rpartition('-')[0] or run_id}-{int(time.time()):x}"
