@@ -1,8 +1,7 @@
-"""Take, list and restore snapshots, change shards, agree to removals, rebuild from the bucket.
+"""Change shards, agree to removals, rebuild from the bucket.
 
 Run `python -m docstokg_local.cli.index_jobs JOB`. The index is configured as for `docstokg load`;
-the caller needs the rights of the loader. A restore overwrites nothing: it creates new indices
-next to those in use and swaps the aliases in one step.
+the caller needs the rights of the loader.
 """
 
 import json
@@ -15,69 +14,22 @@ import typer
 from docstokg.errors import Misconfigured, Unavailable
 from docstokg.settings import Settings
 from docstokg_local.cli.exit_codes import leave, run
-from docstokg_local.cli.options import argument, option
+from docstokg_local.cli.options import argument
 from docstokg_local.cli.printing import echo
 
 if TYPE_CHECKING:
-    from docstokg.adapters.opensearch.snapshots import Snapshots
     from docstokg.ports import LoadRuns
     from docstokg.wiring import Wiring
 
 POLL_S = 5.0
 
-Name = Annotated[str, argument("NAME", "Name of the snapshot.")]
 app = typer.Typer(help=__doc__, no_args_is_help=True)
-
-
-def _snapshots() -> "Snapshots":
-    return _wiring().snapshots()
-
-
-@app.command()
-def register(
-    bucket: str = option("--bucket", "S3 bucket.", default=...),
-    role: str = option("--role", "ARN of the role.", default=...),
-) -> None:
-    """Register the S3 bucket of snapshots, with the role that the search service assumes."""
-    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
-    if not region:
-        raise Misconfigured("AWS_DEFAULT_REGION is not set: the region of the bucket")
-    settings = {"bucket": bucket, "region": region, "role_arn": role, "base_path": "snapshots"}
-    _snapshots().register({"type": "s3", "settings": settings})
-    echo(f"{bucket} registered")
-
-
-@app.command()
-def snapshot(name: Name) -> None:
-    """Take a snapshot and wait until it is complete."""
-    _snapshots().take(name)
-    echo(f"{name} is complete")
-
-
-@app.command()
-def snapshots() -> None:
-    """List the snapshots, oldest first."""
-    echo("\n".join(_snapshots().names()))
-
-
-@app.command()
-def restore(name: Name) -> None:
-    """Restore a snapshot and print the names of the new indices."""
-    echo("\n".join(_snapshots().restore(name)))
 
 
 @app.command()
 def resize() -> None:
     """Copy the index to the configured shards and replicas while it answers questions."""
-    echo("\n".join(_snapshots().resize()) or "replicas set; the shards were right")
-
-
-@app.command()
-def drill(name: Name) -> None:
-    """Restore a snapshot next to the index in use, compare both, and remove the copy."""
-    current, restored = _snapshots().drill(name)
-    changed = "not equal: the index was changed after the snapshot by more than deletions"
-    echo(f"in use {current}\n{name} {restored}\n{'equal' if current == restored else changed}")
+    echo("\n".join(_wiring().resizing().resize()) or "replicas set; the shards were right")
 
 
 def _wiring() -> "Wiring":
