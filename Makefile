@@ -18,6 +18,8 @@ MINUTES ?= 30
 # The checkout's own store: a .docstokg/ in the folder wins over the user's data folder.
 # Use the system's certificate store, which contains a company's own certificate authority.
 export UV_SYSTEM_CERTS := 1
+# Tests start a thousand processes: modules are compiled once, not in each.
+export PYTHONDONTWRITEBYTECODE :=
 PYTEST := .venv/bin/python -m pytest -n 2 --dist loadgroup
 # Many processes share two cores: repeat a test once, marked as a rerun, if a step was too late.
 AGAIN := --reruns 1 --reruns-delay 5 --only-rerun _timeout
