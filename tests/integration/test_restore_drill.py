@@ -24,7 +24,7 @@ from tests.unit.test_unchanged_objects import Cloud, Counts
 
 __all__ = ["converter"]
 DOCUMENTS = int(os.environ.get("DOCSTOKG_TEST_DOCUMENTS", "40"))
-"""Documents of the namespace; docs/measured.md has a run with 2,000."""
+"""Documents of the namespace; docs/operations.md has the time of a larger one."""
 pytestmark = [*SERVICES, pytest.mark.timeout(max(1200, DOCUMENTS * 3))]
 ERASED = {
     "part0/report000.md": "an object of sources/ that is still there",
