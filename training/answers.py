@@ -99,7 +99,7 @@ def asked(row: Mapping[str, Any], *, without_gold: bool = False) -> Asked | None
     scores = [extractive.weighted(choice, each.features._asdict()) for each in pool]
     logits = extractive.compared(row["question"], pool, scores, reader())
     answerable = row["type"] == "answerable" and not without_gold
-    right = [answerable and contains(row, each.unit.shown) for each in pool]
+    right = [answerable and contains(row, each.unit.text) for each in pool]
     return Asked(pool, right, answerable, logits)
 
 

@@ -384,6 +384,7 @@ def _blocks(
             char_start=chunk.char_start or 0,
             document_name=chunk.document_name or chunk.title or chunk.doc_id,
             subject=chunk.title or PurePath(chunk.document_name or "").stem,
+            section=chunk.section or "",
             page=chunk.page,
             relevance=round(citation.score * 10),
             kg_match=knowledge.match_line(citation.kg_evidence, names),

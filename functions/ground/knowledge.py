@@ -16,6 +16,7 @@ from docstokg.contracts.state import (
     Retrieval,
 )
 from docstokg.domain.answer import relevance
+from docstokg.domain.answer.citations import spliced
 from docstokg.domain.text import snippets
 from docstokg.domain.text.wording import content_stems
 from docstokg.domain.text.words import fold
@@ -85,13 +86,11 @@ def focus(name: str, chunk: StoredChunk) -> float:
 
 def renamed(query: str, renamings: Sequence[Renaming]) -> str:
     """Replace spans of the question by preferred names; of overlapping ones the earliest."""
-    parts: list[str] = []
-    at = 0
-    for item in sorted(renamings, key=lambda item: (item.start, item.end, item.name)):
-        if item.start >= at:
-            parts += [query[at : item.start], item.name]
-            at = item.end
-    return "".join([*parts, query[at:]])
+    changes: list[tuple[int, int, str]] = []
+    for change in sorted((item.start, item.end, item.name) for item in renamings):
+        if not changes or change[0] >= changes[-1][1]:
+            changes.append(change)
+    return spliced(query, changes)
 
 
 def discount(ranked: Ranked, by_retrieval: bool) -> float:
@@ -148,13 +147,12 @@ def related_facts(
 
     `ranks`: the rank of each passage, by uuid.
     """
-    if ranked is None or ranked.evidence is None or expansion is None:
+    evidence = ranked.evidence if ranked is not None else None
+    if evidence is None or evidence.match_type is None or expansion is None:
         return ()
-    if ranked.evidence.match_type is None:
-        return ()
-    entities, entity = expansion.entities, ranked.evidence.entity
+    entities, entity = expansion.entities, evidence.entity
     facts = []
-    for item in ranked.evidence.related:
+    for item in evidence.related:
         ends = (item.entity, entity) if item.incoming else (entity, item.entity)
         source, target = (entities[end].name for end in ends)
         text = f"{source} -{item.type}-> {target}"

@@ -4,6 +4,7 @@ import pytest
 
 from docstokg.contracts.state import Block, OtherName
 from docstokg.domain.answer import extractive
+from docstokg.domain.answer.kinds import asks_for_part, named_label, opening_label
 from docstokg.domain.answer.notices import ABSTENTION
 from docstokg.domain.answer.quotation import find_quotation
 from docstokg.domain.answer.reader_features import candidates
@@ -251,3 +252,115 @@ def test_quoted_mail_answers_only_last() -> None:
     query = "Which crane do we take?"
     assert answer_text(query, old, new) == "We take the crane of 12 tonnes [2]."
     assert answer_text(query, old) == "We take the crane of 8 tonnes [1]."
+
+
+DEPOSIT = (
+    "4.1 Deposit\n\nThe tenant pays a deposit of two months, see clause 4.2. It bears no interest."
+)
+REPAIRS = (
+    "4.2 Repairs\n\nSmall repairs up to 90 euros are paid by the tenant. The landlord pays all"
+    " others."
+)
+KILN = (
+    "Firing the kiln\n\n1. Stack the shelves.\n2. Close the lid firmly.\n3. Set the cone to six.\n"
+    "4. Wait until the cone bends.\n\nGlazes:\n\n- a) Celadon, a pale green glaze.\n"
+    "- b) Tenmoku, a dark brown glaze."
+)
+STEPS = "The kiln reaches step temperature after four hours. Steps of 50 degrees are usual."
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("What does clause 4.2 say?",
+         "Small repairs up to 90 euros are paid by the tenant [2]. The landlord pays all others"
+         " [2]."),
+        ("What does clause 4.1 say?",
+         "The tenant pays a deposit of two months, see clause 4.2 [1]. It bears no interest [1]."),
+        ("What does section 5 say?", "Pets are allowed after notice [3]."),
+        ("What is step 4?", "Wait until the cone bends [4]."),
+        ("What happens in step 2?", "Close the lid firmly [4]."),
+        ("What is option b?", "b) Tenmoku, a dark brown glaze [4]."),
+    ],
+)  # fmt: skip
+def test_the_part_with_the_named_label_is_quoted(query: str, expected: str) -> None:
+    pets = block("Pets are allowed after notice.", rank=3)
+    pets = pets.model_copy(update={"section": "Lease > 5. Animals"})
+    passages = [block(DEPOSIT), block(REPAIRS, rank=2), pets]
+    passages += [block(KILN, rank=4, name="kiln.md"), block(STEPS, rank=5, name="kiln.md")]
+    assert answer_text(query, *passages) == expected
+
+
+def test_a_question_for_a_part_is_answered_if_it_is_there() -> None:
+    passages = [block(REPAIRS), block(DEPOSIT, rank=2)]
+    assert extractive.answer("What does clause 4.2 say?", passages, 300, 0.99).probability == 1.0
+    assert answer_text("What does clause 7.7 say?", *passages, min_probability=0.5) == ABSTENTION
+
+
+def test_two_parts_with_one_label_halve_the_probability() -> None:
+    other = block("Cleaning\n\n1. Rinse the brush.\n2. Dry the brush slowly.", rank=2)
+    answer = extractive.answer("What is step 2?", [block(KILN), other], 300, 0.5)
+    assert answer.probability == 0.5
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("What is step 4?", True),
+        ("Was steht in Abschnitt 3.1?", True),
+        ("What is the fee in clause 4.1?", False),
+        ("What is a step?", False),
+    ],
+)
+def test_other_words_ask_for_more_than_a_part(question: str, expected: bool) -> None:
+    assert asks_for_part(question) is expected
+
+
+@pytest.mark.parametrize(
+    ("question", "label"),
+    [
+        ("Does option b cost more?", ("option", "b")),
+        ("Was steht in Abschnitt 3.1?", ("abschnitt", "3.1")),
+        ("What is in step 12 of 20?", ("step", "12")),
+        ("Is there a section a person can read?", None),
+        ("How much is paid to account 12?", None),
+    ],
+)
+def test_labels_follow_a_listed_noun(question: str, label: tuple[str, str] | None) -> None:
+    assert named_label(question) == label
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("4. Close the hood", ("", "4")),
+        ("- b) Slow mode", ("", "b")),
+        ("2.2 The contract renews", ("", "2.2")),
+        ("Step 4: Close", ("step", "4")),
+        ("4 people live here", None),
+        ("3.5 million people", None),
+    ],
+)
+def test_parts_open_with_a_label(text: str, label: tuple[str, str] | None) -> None:
+    assert opening_label(text) == label
+
+
+@pytest.mark.parametrize(
+    ("query", "warnings"),
+    [
+        ("Compare the dredger Aldra and the tug Brimo.", ("Nothing found for tug Brimo.",)),
+        ("What is the difference between Aldra and Brimo?", ("Nothing found for Brimo.",)),
+        ("Is Aldra longer than Brimo?", ("Nothing found for Brimo.",)),
+        ("Do Aldra and Cape Ness have a port of call?", ()),
+        ("How long is Aldra?", ()),
+        ("When did Captain Brimo leave Aldra?", ()),
+        ("Is Aldra open between 9 am and 5 pm?", ()),
+        # Neither is there: the answer is the abstention.
+        ("Is Dorva longer than Brimo?", ()),
+    ],
+)
+def test_a_missing_name_of_a_comparison_is_a_warning(query: str, warnings: tuple[str, ...]) -> None:
+    passages = [block("The dredger Aldra is 80 m long."), block("Cape Ness has a port.", rank=2)]
+    answer = extractive.answer(query, passages, 300, 0.0)
+    assert answer.warnings == warnings
+    assert "Nothing found" not in answer.text

@@ -273,6 +273,13 @@ def test_rtf_is_its_paragraphs(child, tmp_path):
     assert document.text.strip().split("\n\n") == ["Café déjà", "€5 {ok}", "a: b."]
 
 
+@pytest.mark.parametrize("escape", [rb"\u8364 ?", rb"\uc0\u8364 ", rb"\uc6\u8364 abcdef"])
+def test_rtf_text_after_escape_is_whole(child, tmp_path, escape):
+    raw = rb"{\rtf1 The ticket costs %s12 for adults\outlinelevel0 \'e0 of any \b age}" % escape
+    document, _ = convert_file(child, tmp_path / "a.rtf", raw)
+    assert document.text.strip() == "The ticket costs €12 for adultsà of any age"
+
+
 @pytest.mark.parametrize("name", ["a.xml", "a.rss", "a.tex", "a.org"])
 def test_xml_tex_and_org_are_plain_text(child, tmp_path, name):
     text = "<book><title>Care</title>\n\n\\section{Oil}\n\n* Oil &l9;\n</book>\n"

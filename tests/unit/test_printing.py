@@ -7,9 +7,12 @@ import time
 import unicodedata
 
 import pytest
+from rich.console import Console
 
+from docstokg.loading.context import LoadReport, TypeCount
+from docstokg.loading.read.rejects import RejectLog
 from docstokg_local.cli import display
-from docstokg_local.cli.display import TerminalProgress
+from docstokg_local.cli.display import TerminalProgress, show_load
 from docstokg_local.cli.draft_check import show_check
 from docstokg_local.cli.printing import printable, printable_json
 
@@ -117,3 +120,17 @@ def test_a_long_step_logs_its_progress(monkeypatch, capsys) -> None:
     with TerminalProgress().stage("names", None) as advance:
         advance(3)
         wait_for("names: 3")
+
+
+def test_one_hidden_note_is_singular(monkeypatch) -> None:
+    out, err = io.StringIO(), io.StringIO()
+    monkeypatch.setattr(display, "screen", lambda: Console(file=out, width=200))
+    monkeypatch.setattr(display, "notes", lambda: Console(file=err, width=200))
+    log = RejectLog(examples=1)
+    log.notes = [f"{at}.pdf: contains no text" for at in range(display.NOTES + 1)]
+    for line in (1, 2):
+        log.add("a.jsonl", line, "not JSON")
+    show_load(LoadReport("run-1", types={".jsonl": TypeCount(files=1)}), log)
+    assert "... and 1 more note\n" in err.getvalue()
+    assert "... and 1 more reject\n" in err.getvalue()
+    assert " 1 file " in out.getvalue()

@@ -20,7 +20,7 @@ SHARES = st.floats(0, 1)
 
 
 def support_of(claim: str, *texts: str, cosines: list[float] | None = None) -> float:
-    evidence = [Evidence.read(text) for text in texts]
+    evidence = [Evidence.of(text) for text in texts]
     windows = best_windows(claim, evidence)
     return score(features(claim, evidence, windows, cosines))
 
@@ -66,15 +66,15 @@ def test_a_changed_number_or_name_lowers_the_score() -> None:
         "A share costs 450.", "A share costs 450."
     )
     thousand = support_of("It costs 1,200 euros.", "It costs 1200 euros.")
-    assert features("It costs 1,200 euros.", [Evidence.read("It costs 1200 euros.")], ()) is None
+    assert features("It costs 1,200 euros.", [Evidence.of("It costs 1200 euros.")], ()) is None
     assert thousand > support_of("It costs 1,300 euros.", "It costs 1200 euros.") + 0.1
 
 
 def test_a_header_counts_for_names_but_is_no_window() -> None:
     claim = "Fridtjof explored Greenland."
     bare, titled = (
-        Evidence.read("He explored Greenland."),
-        Evidence.read("He explored Greenland.", "Fridtjof"),
+        Evidence.of("He explored Greenland."),
+        Evidence.of("He explored Greenland.", "Fridtjof"),
     )
     (window,) = best_windows(claim, [titled])
     assert window.text == "He explored Greenland."
@@ -87,8 +87,8 @@ def test_a_header_counts_for_names_but_is_no_window() -> None:
 
 def test_windows_are_sentences_or_neighbours_of_one_source() -> None:
     claim = "Ferries are cheaper and sail from Bergen"
-    evidence = [Evidence.read(FUEL), Evidence.read(FERRY)]
-    first, *others = best_windows(claim, evidence, most=4)
+    evidence = [Evidence.of(FUEL), Evidence.of(FERRY)]
+    first, *others = best_windows(claim, evidence, limit=4)
     assert (first.source, first.share) == (0, 1.0)
     assert first.text == "Ferries were cheaper. They sail from Bergen each day."
     assert FUEL[first.start : first.end] == first.text
@@ -99,7 +99,7 @@ def test_windows_are_sentences_or_neighbours_of_one_source() -> None:
         (window.share for window in others), reverse=True
     )
     # The sentence alone precedes the pair that adds nothing.
-    (alone,) = best_windows("Ferries sail from Bergen", [evidence[1]], most=1)
+    (alone,) = best_windows("Ferries sail from Bergen", [evidence[1]], limit=1)
     assert alone.text == "Ferries sail from Bergen."
     assert best_windows(claim, []) == ()
 

@@ -32,7 +32,7 @@ def units_in(text: str) -> list[Part]:
 
 
 def unit_texts(text: str) -> list[str]:
-    return [unit.shown for unit in units_in(text)]
+    return [unit.text for unit in units_in(text)]
 
 
 def test_a_row_is_read_with_the_names_of_its_columns() -> None:
@@ -77,14 +77,14 @@ def test_a_list_stands_whole_with_its_announcement_and_item_by_item() -> None:
 
 def test_an_option_is_quoted_with_its_description() -> None:
     first, second = units_in(MANUAL)
-    assert first.shown == "-p pid --attach=pid Attach to the process with this ID."
-    assert second.shown == "The trace ends at a keyboard interrupt."
+    assert first.text == "-p pid --attach=pid Attach to the process with this ID."
+    assert second.text == "The trace ends at a keyboard interrupt."
     assert "--attach=pid" in second.before
 
 
 def test_function_descriptions_have_their_name_without_comments() -> None:
     (unit,) = units_in(FUNCTION)
-    assert (unit.shown, unit.above) == ("Returns the amount of free memory.", "`os.freemem()`")
+    assert (unit.text, unit.above) == ("Returns the amount of free memory.", "`os.freemem()`")
 
 
 def test_a_sentence_keeps_an_abbreviation_that_looks_like_an_item() -> None:
@@ -95,7 +95,7 @@ def test_a_sentence_keeps_an_abbreviation_that_looks_like_an_item() -> None:
 
 def test_code_is_one_piece_under_the_line_that_introduces_it() -> None:
     code, prose = units_in(CODE)
-    assert (code.kind, code.shown, code.above) == (
+    assert (code.kind, code.text, code.above) == (
         "code",
         "tool reset --soft HEAD^",
         "Undo a commit:",
@@ -105,9 +105,9 @@ def test_code_is_one_piece_under_the_line_that_introduces_it() -> None:
 
 def test_headings_and_questions_are_kept_above_and_never_quoted() -> None:
     first, second = units_in(QUESTIONS)
-    assert first.shown == "Yes, with the other seal."
+    assert first.text == "Yes, with the other seal."
     assert first.above == second.above == "May I use it for beer?"
-    assert second.before == first.shown
+    assert second.before == first.text
 
 
 def test_a_rule_after_a_blank_line_makes_no_heading() -> None:
@@ -123,5 +123,5 @@ def test_a_rule_after_a_blank_line_makes_no_heading() -> None:
 def test_units_are_stretches_of_the_text(text: str) -> None:
     for unit in units_in(text):
         assert 0 <= unit.start < unit.end <= len(text)
-        assert 0 < len(unit.shown) <= LONGEST
-        assert not unit.shown.rstrip().endswith("?")
+        assert 0 < len(unit.text) <= LONGEST
+        assert not unit.text.rstrip().endswith("?")

@@ -126,7 +126,7 @@ def test_a_stream_tells_the_rules_verdicts_first_and_then_what_changed() -> None
     by_rules = check_answer(answer, BLOCKS).grounding
     final = check_answer(answer, BLOCKS, verifier=bound(Words())[0]).grounding
     live = LiveAnswer(lambda text: (text, check_answer(text, BLOCKS).grounding))
-    early = live.more(answer)
+    early = live.extended(answer)
     late, repairs = live.end(answer, final)
     assert not repairs, "a verifier's verdict repairs no sentence"
     assert by_rules is not None

@@ -209,21 +209,21 @@ def show_load(report: LoadReport, rejects: RejectLog) -> None:
         out.print(escape(line), style="dim")
     # Notes on skipped files come last, so that they do not hide the others.
     listed = sorted(rejects.notes, key=lambda note: note.endswith(", not read"))
-    for note in _first(map(harmless, listed), NOTES, len(listed), "notes"):
+    for note in _first(map(harmless, listed), NOTES, len(listed), "note"):
         err.print(escape(note), style="dim")
     for warning in report.warnings:
         err.print(f"[yellow]warning:[/] {escape(warning)}")
     if rejects.count:
         err.print(f"[red]{rejects.count:,} rejected[/]")
         lines = map(str, rejects.first)
-        for line in _first(lines, len(rejects.first), rejects.count, "rejects"):
+        for line in _first(lines, len(rejects.first), rejects.count, "reject"):
             err.print(f"  {escape(line)}", style="red")
 
 
 def _first(lines: Iterable[str], limit: int, count: int, noun: str) -> Iterator[str]:
     yield from islice(lines, limit)
     if count > limit:
-        yield f"... and {count - limit:,} more {noun}"
+        yield f"... and {counted(count - limit, f'more {noun}')}"
 
 
 def _load_details(report: LoadReport, has_rejects: bool) -> Iterator[str]:
@@ -236,7 +236,8 @@ def _load_details(report: LoadReport, has_rejects: bool) -> Iterator[str]:
     )
     if (extraction := report.extraction) is not None:
         yield (
-            f"{extraction.triples:,} relations extracted from {extraction.chunks:,} chunks "
+            f"{counted(extraction.triples, 'relation')} extracted from "
+            f"{counted(extraction.chunks, 'chunk')} "
             f"by {extraction.model} ("
             f"{extraction.requests:,} requests, {extraction.failed:,} without a usable reply)"
         )
@@ -250,12 +251,13 @@ def _load_details(report: LoadReport, has_rejects: bool) -> Iterator[str]:
     if shares:
         yield f"stages: {', '.join(shares)}"
     if report.gone:
-        yield f"{report.gone:,} documents removed because their files were deleted"
+        yield f"{counted(report.gone, 'document')} removed (file deleted)"
     if report.relinked:
-        yield f"{report.relinked:,} earlier chunks mention new entities"
+        yield f"new entities in {counted(report.relinked, 'earlier chunk')}"
     if len(report.types) > 1 or has_rejects:
         for type_, count in sorted(report.types.items()):
-            line = f"  {type_:<16} {count.files:>6,} files {count.chunks:>8,} chunks"
+            files, chunks = counted(count.files, "file"), counted(count.chunks, "chunk")
+            line = f"  {type_:<16} {files:>12} {chunks:>15}"
             line += f" {count.rejected:>6,} with rejects" if count.rejected else ""
             yield line + (f" {count.skipped:>6,} skipped" if count.skipped else "")
 

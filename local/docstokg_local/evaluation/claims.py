@@ -111,7 +111,7 @@ def examine(
     Without an embedder, no cosines.
     """
     texts = [strip_markers(claim.claim) for claim in claims]
-    evidence = [[support.Evidence.read(text) for text in claim.evidence] for claim in claims]
+    evidence = [[support.Evidence.of(text) for text in claim.evidence] for claim in claims]
     windows = [support.best_windows(*pair) for pair in zip(texts, evidence, strict=True)]
     inputs = list(zip(texts, evidence, windows, strict=True))
     if embedder is None:

@@ -340,12 +340,12 @@ class Block(Contract):
     """A passage given to the model; `text` is `chunk.text[start:start+len(text)]`.
 
     `char_start`: offset of the chunk in the offset base (0 if unknown). `relevance`: 0 to 10.
-    `subject`: title or document name. `sentences`: code-point spans of `text`; `cosines`:
-    similarity of each sentence to the question, only for the extractive model. `superseded_by`:
-    rank of the block whose document supersedes this one. `edition`: of the newest member of a
-    series, with the others; `newest`: rank of its block, in the others' blocks. `steps`: place in
-    the path between two names of the question (`joined`), and the span of `text` that states that
-    edge. `quoted`: it is a quoted reply or forwarded mail.
+    `subject`: title or document name. `section`: label of its section. `sentences`: code-point
+    spans of `text`; `cosines`: similarity of each sentence to the question, only for the extractive
+    model. `superseded_by`: rank of the block whose document supersedes this one. `edition`: of the
+    newest member of a series, with the others; `newest`: rank of its block, in the others' blocks.
+    `steps`: place in the path between two names of the question (`joined`), and the span of `text`
+    that states that edge. `quoted`: it is a quoted reply or forwarded mail.
     """
 
     rank: int
@@ -355,6 +355,7 @@ class Block(Contract):
     char_start: int = 0
     document_name: str
     subject: str = ""
+    section: str = ""
     page: int | str | None = None
     relevance: int
     sentences: tuple[tuple[int, int], ...] = ()

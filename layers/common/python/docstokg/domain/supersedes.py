@@ -207,16 +207,16 @@ def _begins(words: Sequence[str], form: Sequence[str]) -> bool:
     # "Leave policy 2023" is also named without its year, "PEP 2026" is not.
     name = [word for word in (undated if len(undated) > 1 else form) if word not in _SKIPPED]
     skipped = (word in _SKIPPED or _is_dated(word) or word.isdecimal() for word in words)
-    kept = [word for word, skip in zip(words, skipped, strict=True) if word in name or not skip]
+    relevant = [word for word, skip in zip(words, skipped, strict=True) if word in name or not skip]
     size = len(name)
-    stated, years = (
-        {*filter(_YEAR.fullmatch, own)} for own in (words[: size + 6], {*form}.difference(name))
+    named_years, years = (
+        {*filter(_YEAR.fullmatch, group)} for group in (words[: size + 6], {*form}.difference(name))
     )
     return (
         any(word.isalpha() and len(word) > 1 for word in name)
-        and kept[:size] == name
-        and _AFTER_NAME.issuperset(kept[size : size + 1])
-        and (not years or not stated or bool(years & stated))
+        and relevant[:size] == name
+        and _AFTER_NAME.issuperset(relevant[size : size + 1])
+        and (not years or not named_years or bool(years & named_years))
     )
 
 

@@ -132,7 +132,7 @@ def read_chat(
 ) -> tuple[RAGRequest | None, ChatPlan | None, list[FieldProblem]]:
     """Return the question, the reply's form and all errors; with an error the question is None."""
     chat, errors = parse(body, ChatRequest)
-    return (None, None, errors) if chat is None else _read(chat, models)
+    return (None, None, errors) if chat is None else _question(chat, models)
 
 
 def read_responses(
@@ -150,7 +150,7 @@ def read_responses(
     if errors:
         return None, None, errors
     items = call.input
-    request, plan, errors = _read(_as_chat(call), models)
+    request, plan, errors = _question(_as_chat(call), models)
     if plan is not None:
         is_whole = isinstance(items, str) or all(item.role for item in items)
         warnings = plan.warnings if is_whole else (*plan.warnings, ITEMS_UNREAD)
@@ -199,7 +199,7 @@ def _in_responses(error: FieldProblem) -> FieldProblem:
     return error.model_copy(update={"path": path})
 
 
-def _read(
+def _question(
     chat: ChatRequest, models: tuple[str, ...]
 ) -> tuple[RAGRequest | None, ChatPlan | None, list[FieldProblem]]:
     conversation = Conversation(chat)

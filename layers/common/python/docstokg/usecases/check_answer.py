@@ -109,16 +109,14 @@ def check_answer(  # noqa: PLR0913 - each part of a check is given by name
             return CheckedAnswer(answer=notices.ABSTENTION, warnings=tuple(warnings))
     report = check.report(sentences, checked.invalid)
     cited = markers.check_markers(text, check.by_rank).cited
-    missing = {
-        number: values
-        for number, sentence in enumerate(sentences, 1)
-        if (values := [value.text for value in sentence.findings if value.code in MISSING])
-    }
-    exchanged = {
-        number: cells
-        for number, sentence in enumerate(sentences, 1)
-        if (cells := [cell.text for cell in sentence.findings if cell.code == "cell_mismatch"])
-    }
+    missing, exchanged = (
+        {
+            number: values
+            for number, sentence in enumerate(sentences, 1)
+            if (values := [value.text for value in sentence.findings if value.code in codes])
+        }
+        for codes in (MISSING, {"cell_mismatch"})
+    )
     if cited:
         kinds = Counter(
             kind for verdict in report.sentences for kind in (verdict.verdict, *verdict.reasons)

@@ -37,7 +37,7 @@ def check_consistency(
         )
         for entity in graph.entities(ids, scope, deadline)
     }
-    starts = dict.fromkeys(relation.left.id for relation in consistency.stated_relations(draft))
+    starts = dict.fromkeys(relation.subject.id for relation in consistency.stated_relations(draft))
     above = {
         start: _reached_from(start, graph, scope, deadline) for start in starts if start in terms
     }

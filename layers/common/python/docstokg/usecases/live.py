@@ -44,7 +44,7 @@ class LiveReply:
         self._cleaned: Callable[[str], str] = replies.cleaned
         self._is_ended, self._is_heard = False, True
         self._request_id = ""
-        self._told_ms: dict[str, float] = {}
+        self._first_ms: dict[str, float] = {}
         self._begun = time.perf_counter()
 
     def after(self, state: str, payload: Json, result: Json) -> None:
@@ -72,7 +72,7 @@ class LiveReply:
         with self._lock:
             if self._is_ended or self._answer is None:
                 return False
-            for sentence in self._answer.more(self._cleaned(text)):
+            for sentence in self._answer.extended(self._cleaned(text)):
                 self._send_event("sentence", sentence)
             return self._is_heard and self._send("", None)
 
@@ -107,22 +107,18 @@ class LiveReply:
             return
         lines = [line.removeprefix("data: ") for line in reply.body.split("\n")]
         value = json.loads(next(line for line in reversed(lines) if line.startswith("{")))
-        if reply.statusCode != 200:
-            self._send_event("problem", value)
-        elif route == "mcp":
-            self._send_event("response", value)
-        elif route == "chat":
-            text = value["choices"][0]["delta"]["content"]
-            self._finish(value, text, value["docstokg"])
-        elif route == "responses":
-            response = value["response"]
-            self._finish(
-                response, response["output"][0]["content"][0]["text"], response["docstokg"]
-            )
-        else:
-            self._finish(value, value["answer"], value)
-
-    def _finish(self, value: Json, text: str, evidence: Json) -> None:
+        if reply.statusCode != 200 or route == "mcp":
+            self._send_event("response" if reply.statusCode == 200 else "problem", value)
+            return
+        value = value["response"] if route == "responses" else value
+        evidence = value.get("docstokg", value)
+        match route:
+            case "chat":
+                text = value["choices"][0]["delta"]["content"]
+            case "responses":
+                text = value["output"][0]["content"][0]["text"]
+            case _:
+                text = value["answer"]
         if self._answer is None:  # a cached answer
             self._answer = LiveAnswer(lambda text: (text, None))
             self._send_event("citations", {"citations": evidence["citations"]})
@@ -140,13 +136,13 @@ class LiveReply:
             "INFO",
             "streamed",
             request_id=self._request_id,
-            first_ms=self._told_ms,
+            first_ms=self._first_ms,
             repairs=len(repairs),
             left=not self._is_heard,
         )
 
     def _send_event(self, name: str, value: Any) -> None:
-        self._told_ms.setdefault(name, round((time.perf_counter() - self._begun) * 1000, 1))
+        self._first_ms.setdefault(name, round((time.perf_counter() - self._begun) * 1000, 1))
         self._is_heard = self._is_heard and self._send(name, value)
 
 

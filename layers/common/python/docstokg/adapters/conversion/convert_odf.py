@@ -1,6 +1,7 @@
 """OpenDocument converter."""
 
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from xml.etree.ElementTree import Element
 
 from docstokg.adapters.conversion.convert_lines import TextMaker, filled, one_line
@@ -14,8 +15,8 @@ from docstokg.adapters.conversion.marks import (
     linear,
     list_line,
 )
-from docstokg.adapters.conversion.numbering import Level, integer, printed
-from docstokg.adapters.conversion.package import Package
+from docstokg.adapters.conversion.numbering import DEEPEST, Level, integer, printed
+from docstokg.adapters.conversion.package import MISSING, Package
 from docstokg.adapters.conversion.table_header import Cell
 from docstokg.contracts.outline import Outline
 
@@ -39,13 +40,12 @@ def convert(raw: bytes) -> tuple[Outline, ...]:
     package = Package(raw, "OpenDocument file")
     content = package.tree("content.xml")
     reader = _Reader(package, content)
-    body = content.find("body")
-    for part in body if body is not None else ():
+    body = next(content.iter("body"), MISSING)
+    for part in body:
         reader.background = WHITE if part.tag == "text" else ""
         reader.walk(part, part.tag == "spreadsheet")
-    for part in body.iter() if body is not None else ():
-        if part.tag in _COUNTED:
-            reader.maker.left_out[_COUNTED[part.tag]] += 1
+    for tag, kind in _COUNTED.items():
+        reader.maker.left_out[kind] += len(list(body.iter(tag)))
     return (reader.maker.outline(package.title("meta.xml")),)
 
 
@@ -67,26 +67,40 @@ class _Reader(Words):
         self._outline = _levels(self._styles.get(("outline-style", "Outline")))
         self._headings: dict[int, int] = {}
         self._lists: dict[str, int] = {}
+        self._levels: dict[str, dict[int, Level]] = {}
 
-    def walk(self, parts: Iterable[Element], sheets: bool = False) -> None:
-        for number, part in enumerate(parts, 1):
+    def walk(  # noqa: C901 - one branch a kind of part
+        self, parts: Iterable[Element], sheets: bool = False
+    ) -> None:
+        caption = ""
+        for number, (part, following) in enumerate(pairwise([*parts, MISSING]), 1):
             if part.tag == "page":
                 self.maker.page(part.get("name") or str(number))
             if kind := self._hidden_part(part):
                 self.maker.left_out[kind] += 1
             elif part.tag == "h":
                 self._heading(part)
+            elif part.tag == "p" and following.tag == "table" and self._is_caption(part):
+                caption = self._words(part)
             elif part.tag in ("p", "object"):
                 self.maker.add("text", self._words(part))
-            elif part.tag == "list" and part.find(".//h") is None:
+            elif part.tag == "list" and next(part.iter("h"), None) is None:
                 self.maker.add("list", "\n".join(self._items(part, "", 1, {})))
             elif part.tag == "table" and sheets:
                 write_sheet(self.maker, part.get("name", ""), enumerate(self._sheet(part), 1))
             elif part.tag == "table":
-                self.maker.table(self._rows(part))
+                self.maker.table(self._rows(part), name=caption)
+                caption = ""
             elif part.tag not in _NO_WORDS:
                 self.walk(part)
             self.walk(_notes(part))
+
+    def _is_caption(self, part: Element) -> bool:
+        name, steps = part.get("style-name", ""), 0
+        while not name.lower().endswith("caption") and steps < DEEPEST:
+            style = self._styles.get(("paragraph", name), MISSING)
+            name, steps = style.get("parent-style-name", ""), steps + 1
+        return name.lower().endswith("caption")
 
     def _hidden_part(self, part: Element) -> str:
         if part.get("display") == "none":
@@ -122,7 +136,7 @@ class _Reader(Words):
             self._headings = {at: n for at, n in self._headings.items() if at < level}
             self._headings[level] = count
             marker = printed(self._outline, level, self._headings)
-        self.maker.heading(one_line(f"{marker} {self._words(part)}"), level)
+        self.maker.heading(f"{marker} {self._words(part)}".strip(), level)
 
     def _sheet(self, table: Element) -> Iterator[list[str]]:
         hidden, at = set[int](), 0
@@ -162,7 +176,9 @@ class _Reader(Words):
         self, listing: Element, name: str, level: int, above: dict[int, int]
     ) -> Iterator[str]:
         name = listing.get("style-name") or name
-        levels = _levels(self._styles.get(("list-style", name)))
+        if name not in self._levels:
+            self._levels[name] = _levels(self._styles.get(("list-style", name)))
+        levels = self._levels[name]
         count = levels[level].start - 1 if level in levels else 0
         if listing.get("continue-numbering") == "true":
             count = self._lists.get(name, count)

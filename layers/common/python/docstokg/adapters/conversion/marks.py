@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Mapping
+from functools import lru_cache
 from xml.etree.ElementTree import Element
 
 from docstokg.domain.text.words import is_visible
@@ -64,17 +65,22 @@ class Words:
 
     def marked(self, text: str, look: Mapping[str, str]) -> str:
         """Return a text with marks if raised or lowered, "" if hidden."""
-        if not look or not is_visible(text):
+        if not look:
             return text
         background = look.get("background-color", self.background)
-        if kind := hidden_kind(look, background, self._smallest):
-            self.left_out[kind] += 1
-            return ""
-        if not background and look.get("color") == WHITE:
-            self.left_out[UNKNOWN_BACKGROUND] += 1
+        kind = hidden_kind(look, background, self._smallest)
+        if not kind and not background and look.get("color") == WHITE:
+            kind = UNKNOWN_BACKGROUND
         place = look.get("vertAlign") or look.get("baseline") or look.get("text-position") or "0"
         place = place.partition(" ")[0]
-        if place.strip("0%") in _LEVEL_SIZES:
+        is_level = place.strip("0%") in _LEVEL_SIZES
+        if (is_level and not kind) or not is_visible(text):
+            return text
+        if kind:
+            self.left_out[kind] += 1
+            if kind != UNKNOWN_BACKGROUND:
+                return ""
+        if is_level:
             return text
         return f"{LOWERED if place.startswith(('sub', '-')) else RAISED}{text}{LEVEL}"
 
@@ -83,12 +89,17 @@ def hidden_kind(look: Mapping[str, str], background: str, smallest: int) -> str:
     """Return the note's kind for text that its properties hide on a background, or ""."""
     if look.get("vanish", "off") not in _OFF or look.get("display") == "none":
         return HIDDEN
-    if any(look[name] not in _OFF for name in _STRIKES & look.keys()):
+    if not _OFF.issuperset([look.get(name, "") for name in _STRIKES]):
         return STRUCK_OUT
-    size = _SIZE.fullmatch(look.get("sz") or look.get("font-size", ""))
-    if size is not None and float(size[1]) < smallest:
+    if _points(look.get("sz") or look.get("font-size", "")) < smallest:
         return TINY
     return SAME_COLOUR if background and look.get("color") == background else ""
+
+
+@lru_cache(1_000)
+def _points(text: str) -> float:
+    size = _SIZE.fullmatch(text)
+    return float("inf") if size is None else float(size[1])
 
 
 def render(text: str) -> str:

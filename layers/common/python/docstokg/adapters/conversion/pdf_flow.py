@@ -50,15 +50,16 @@ def parts_of(
 ) -> Iterator[Table | list[Line]]:
     """Yield a page's paragraphs and tables by their first words, columns of prose in turn."""
     words = [word for line in lines for word in line]
-    first = {min(table.words): table for table in tables_of(words, level, upright)}
-    inside = frozenset(at for table in first.values() for at in table.words)
+    inside = {word: table for table in tables_of(words, level, upright) for word in table.words}
+    begun = set[int]()
     paragraph: list[Line] = []
-    at = 0
     for line in lines:
-        places = range(at, at + len(line))
-        at += len(line)
-        outside = [words[place] for place in places if place not in inside]
-        tables = [first[place] for place in places if place in first]
+        outside = [word for word in line if word not in inside]
+        tables = []
+        for table in (inside[word] for word in line if word in inside):
+            if id(table) not in begun:
+                begun.add(id(table))
+                tables.append(table)
         if paragraph and (tables or not outside or _begins(paragraph, outside)):
             yield paragraph
             paragraph = []
@@ -66,7 +67,7 @@ def parts_of(
             if not table.columns:
                 yield table
             for column in table.columns:
-                yield from parts_of([[words[at] for at in row] for row in column], [], [])
+                yield from parts_of(column, [], [])
         if outside:
             paragraph.append(outside)
     if paragraph:
@@ -148,7 +149,6 @@ def move_rest(page: PageParts, following: PageParts) -> None:
         return
     text = " ".join(word.text for word in words[:stop]).replace(f"{GOES_ON} ", "")
     page.ending = ("" if end.endswith(GOES_ON) else " ") + text.replace(GOES_ON, "-")
-    moved = {id(word) for word in words[:stop]}
-    unmoved = [[word for word in line if id(word) not in moved] for line in first]
+    unmoved = [[word for word in line if word not in words[:stop]] for line in first]
     first_lines: list[Line] = [line for line in unmoved if line]
     following.parts[:1] = [first_lines] if first_lines else []

@@ -5,8 +5,8 @@ import itertools
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from operator import itemgetter
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from operator import itemgetter, sub
 
 import pypdfium2 as pdfium
 from pypdfium2 import raw
@@ -24,14 +24,16 @@ from docstokg.adapters.conversion.marks import (
     render,
 )
 
-# Red, green, blue and alpha of PDFium's last answer.
-_CHANNELS = [ctypes.c_uint() for _ in range(4)]
+# Red, green, blue and alpha of PDFium's last answer, and pointers to each.
+_RGBA = (ctypes.c_uint * 4)()
+_CHANNELS = [ctypes.c_uint.from_buffer(_RGBA, 4 * at) for at in range(4)]
 
 # Left, top, right, bottom in tenths of a point from the upper left corner of the visible page.
 Box = tuple[int, int, int, int]
 
 Point = tuple[float, float]
-Corners = tuple[float, float, float, float]
+# Left, top, right, bottom in points; the top is the larger.
+Corners = Sequence[float]
 # Red, green and blue, 0 to 255.
 Colour = tuple[int, int, int]
 # An area and its colour, None for a picture or pattern.
@@ -59,7 +61,8 @@ LONGEST_FIELD = 20_000
 THIN = 25
 
 
-class Word(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Word:
     """A word with its box, font name, and whether it is the text layer of a picture."""
 
     text: str
@@ -100,9 +103,7 @@ class PageView:
         return round(min(ax, bx)), round(min(ay, by)), round(max(ax, bx)), round(max(ay, by))
 
 
-def union[Number: (int, float)](
-    boxes: Iterable[tuple[Number, Number, Number, Number]],
-) -> tuple[Number, Number, Number, Number]:
+def union(boxes: Iterable[Box]) -> Box:
     """Return the bounding box (minima, maxima); raise ValueError without boxes."""
     lefts, tops, rights, bottoms = zip(*boxes, strict=True)
     return min(lefts), min(tops), max(rights), max(bottoms)
@@ -115,30 +116,36 @@ def lines_of(
 
     Words in render mode 3 over a picture are the text layer of a scan. `fills`: of `Drawings`.
     """
-    text = page.get_textpage()
+    textpage = page.get_textpage()
+    text = textpage.raw  # without a conversion in each call
     count = min(raw.FPDFText_CountChars(text), MOST_CHARACTERS)
+    code_of, box_of = raw.FPDFText_GetUnicode, raw.FPDFText_GetLooseCharBox
     lines: list[list[Word]] = [[]]
     letters: list[int] = []
     boxes: list[Corners] = []
-    rectangle = raw.FS_RECTF()
+    corners = (ctypes.c_float * 4)()
+    rectangle = raw.FS_RECTF.from_buffer(corners)
+    corners_of = memoryview(corners).cast("B").cast("f").tolist
     font, flags = ctypes.create_string_buffer(80), ctypes.c_int()
     before, breaks = "", False
     for at in itertools.chain(range(count), (-1,)):
-        code = raw.FPDFText_GetUnicode(text, at) if at >= 0 else 10
+        code = code_of(text, at) if at >= 0 else 10
         if code > 32 and code not in (0xA0, 0xFFFE, 0xFFFF):
             letters.append(code)
-            if raw.FPDFText_GetLooseCharBox(text, at, rectangle):
-                boxes.append((rectangle.left, rectangle.bottom, rectangle.right, rectangle.top))
+            if box_of(text, at, rectangle):
+                boxes.append(corners_of())
             continue
         if code == ord(GOES_ON):  # PDFium's code for a line-end hyphen
             letters.append(code)
         if letters and boxes:
             last = at - 1 if at >= 0 else count - 1
             raw.FPDFText_GetFontInfo(text, last, font, 80, flags)
-            box, name = view.box(*union(boxes)), font.value.decode("latin-1")
+            lefts, tops, rights, bottoms = zip(*boxes, strict=True)
+            box = view.box(min(lefts), max(tops), max(rights), min(bottoms))
             kind = _kind(text, last, box, fills)
             if kind in ("", UNKNOWN_BACKGROUND, SCANNED):
                 spelt = _spelt(letters, boxes, text, last)
+                name = font.value.decode("latin-1")
                 _append(lines, Word(spelt, box, name, kind == SCANNED), breaks)
                 breaks = False
             if kind not in ("", SCANNED):
@@ -164,7 +171,7 @@ def _append(lines: list[list[Word]], word: Word, breaks: bool) -> None:
     elif heights[1] < SMALL * heights[0] and gap < 0.15 * heights[0]:
         mark = RAISED if here[1] + here[3] < last[1] + last[3] else LOWERED
         text = render(f"{lines[-1][-1].text}{mark}{word.text}{LEVEL}")
-        lines[-1][-1] = lines[-1][-1]._replace(text=text, box=union((last, here)))
+        lines[-1][-1] = replace(lines[-1][-1], text=text, box=union((last, here)))
     else:
         lines[-1].append(word)
 
@@ -190,14 +197,14 @@ def _spelt(
 
 
 def _height(box: Corners) -> float:
-    return box[3] - box[1]
+    return box[1] - box[3]
 
 
 def _mark(letter: str, box: Corners, highest: Corners, page: pdfium.PdfTextPage, at: int) -> str:
     if not (letter.isalnum() or letter in SIGNS):
         return ""
     height = _height(highest)
-    above, below = box[1] - highest[1], highest[3] - box[3]
+    above, below = box[3] - highest[3], highest[1] - box[1]
     if _height(box) < SMALL * height:
         return "" if abs(above - below) < 0.15 * height else RAISED if above > below else LOWERED
     if not letter.isdecimal():
@@ -207,7 +214,7 @@ def _mark(letter: str, box: Corners, highest: Corners, page: pdfium.PdfTextPage,
     raw.FPDFText_GetCharBox(page, at, x0, right, bottom, top)
     if top.value - bottom.value > 0.55 * height:
         return ""
-    low = (bottom.value - highest[1]) / height
+    low = (bottom.value - highest[3]) / height
     return RAISED if low > 0.42 else LOWERED if low < 0.16 else ""
 
 
@@ -220,12 +227,11 @@ def _kind(text: pdfium.PdfTextPage, at: int, box: Box, fills: Sequence[Fill]) ->
     if part and raw.FPDFTextObj_GetTextRenderMode(part) == raw.FPDF_TEXTRENDERMODE_INVISIBLE:
         return SCANNED if None in behind else "invisible texts not read"
     raw.FPDFText_GetFillColor(text, at, *_CHANNELS)
-    colour = tuple([channel.value for channel in _CHANNELS[:3]])
+    colour = tuple(_RGBA[:3])
     background = behind[-1] if behind else PAPER
     if background is None:
         return UNKNOWN_BACKGROUND if colour == PAPER else ""
-    is_same = all(abs(a - b) <= NEAR_COLOUR for a, b in zip(colour, background, strict=True))
-    return SAME_COLOUR if is_same else ""
+    return SAME_COLOUR if max(map(abs, map(sub, colour, background))) <= NEAR_COLOUR else ""
 
 
 class Drawings:
@@ -253,9 +259,9 @@ class Drawings:
         colour: Colour | None = None
         if drawn.type == raw.FPDF_PAGEOBJ_PATH:
             mode, stroke = ctypes.c_int(), ctypes.c_int()
-            raw.FPDFPath_GetDrawMode(drawn, mode, stroke)
-            raw.FPDFPageObj_GetFillColor(drawn, *_CHANNELS)
-            red, green, blue, alpha = (channel.value for channel in _CHANNELS)
+            raw.FPDFPath_GetDrawMode(drawn.raw, mode, stroke)
+            raw.FPDFPageObj_GetFillColor(drawn.raw, *_CHANNELS)
+            red, green, blue, alpha = _RGBA
             if not mode.value or not alpha:
                 return
             colour = red, green, blue
@@ -274,9 +280,9 @@ def unstruck(
     for line in lines:
         words = []
         for word in line:
-            _, top, _, bottom = word.box
+            x0, top, x1, bottom = word.box
             low, high = (bisect_left(tops, top + share * (bottom - top)) for share in STRIKE)
-            if any(rule[0] < word.middle[0] < rule[2] for rule in rules[low:high]):
+            if low < high and any(a < (x0 + x1) / 2 < b for a, _, b, _ in rules[low:high]):
                 left_out[STRUCK_OUT] += 1
             else:
                 words.append(word)
@@ -287,10 +293,10 @@ def unstruck(
 
 def _segments(drawn: pdfium.PdfObject, view: PageView) -> Iterator[tuple[Point, Point]]:
     x, y = ctypes.c_float(), ctypes.c_float()
-    matrix = drawn.get_matrix()
+    matrix, path = drawn.get_matrix(), drawn.raw
     first = before = None
-    for at in range(raw.FPDFPath_CountSegments(drawn)):
-        segment = raw.FPDFPath_GetPathSegment(drawn, at)
+    for at in range(raw.FPDFPath_CountSegments(path)):
+        segment = raw.FPDFPath_GetPathSegment(path, at)
         raw.FPDFPathSegment_GetPoint(segment, x, y)
         point = view.point(*matrix.on_point(x.value, y.value))
         kind = raw.FPDFPathSegment_GetType(segment)
@@ -341,7 +347,7 @@ def with_values(lines: list[list[Word]], values: Sequence[Word]) -> list[list[Wo
     """Append form values, with stops, to the lines left of them or as own lines; return `lines`."""
     for value in values:
         if value.text[-1] not in ".!?":
-            value = value._replace(text=f"{value.text}.")  # noqa: PLW2901 - the same value
+            value = replace(value, text=f"{value.text}.")  # noqa: PLW2901 - the same value
         x0, top, _, bottom = value.box
         before = [
             line

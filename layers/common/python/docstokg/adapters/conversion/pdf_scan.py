@@ -64,18 +64,15 @@ def read(page: pdfium.PdfPage) -> Reading:
         return []
     boxes = (result.boxes * 10 / scale).tolist()
     slope = median((by - ay) / max(bx - ax, 1) for (ax, ay), (bx, by), *_ in boxes)
-    level = [
-        Word(text, (ax + slope * ay, ay - slope * ax, cx + slope * cy, cy - slope * cx))
-        for text, ((ax, ay), _, (cx, cy), _) in zip(result.txts, boxes, strict=True)
-    ]
-    lines = [
-        [
+    words = {}
+    for text, box, sure in zip(result.txts, boxes, result.scores, strict=True):
+        (ax, ay), _, (cx, cy), _ = box
+        level = Word(text, (ax + slope * ay, ay - slope * ax, cx + slope * cy, cy - slope * cx))
+        words[level] = [
             (match[0], _part(box, *(at / len(text) for at in match.span())), round(1000 * sure))
             for match in re.finditer(r"\S+", text)
         ]
-        for text, box, sure in zip(result.txts, boxes, result.scores, strict=True)
-    ]
-    return [[word for at in row for word in lines[at]] for row in rows_of(level, range(len(level)))]
+    return [[word for line in row for word in words[line]] for row in rows_of(words)]
 
 
 def _part(corners: Sequence[Sequence[float]], start: float, end: float) -> Box:

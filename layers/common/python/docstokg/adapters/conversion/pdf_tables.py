@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, groupby, pairwise
 from statistics import median
@@ -11,6 +11,9 @@ from typing import NamedTuple
 from docstokg.adapters.conversion.convert_lines import GOES_ON
 from docstokg.adapters.conversion.pdf_page import THIN, Box, Word, union
 from docstokg.adapters.conversion.table_header import Cell
+
+# Words by line.
+type Lines = Sequence[Sequence[Word]]
 
 MOST_RULES = 3_000
 MOST_CELLS = 10_000
@@ -29,28 +32,28 @@ LONGEST_WORDS = 6
 
 
 class Table(NamedTuple):
-    """A table and its words' indexes on the page.
+    """A table and its words.
 
-    `named`: the first row may name the columns. `columns`: the lines of each column of prose, as
-    words' indexes; it is no table then.
+    `named`: the first row may name the columns. `columns`: the lines of each column of prose; it is
+    no table then.
     """
 
     rows: list[list[Cell]]
-    words: frozenset[int]
+    words: Sequence[Word]
     named: bool = True
-    columns: Sequence[Sequence[Sequence[int]]] = ()
+    columns: Sequence[Lines] = ()
 
 
 def tables_of(words: Sequence[Word], level: Sequence[Box], upright: Sequence[Box]) -> list[Table]:
     """Find the page's tables, by drawn lines or alignment; `words` are in file order."""
     tables: list[Table] = []
-    loose = set(range(len(words)))
+    loose = dict.fromkeys(words)
     for rules in _together(level, upright):
-        table = _ruled(words, loose, *rules)
+        table = _ruled(loose, *rules)
         if table is not None:
             tables.append(table)
-            loose -= table.words
-    return [*tables, *_aligned(words, loose)]
+            loose = dict.fromkeys(word for word in loose if word not in set(table.words))
+    return [*tables, *_aligned(loose)]
 
 
 def _together(level: Sequence[Box], upright: Sequence[Box]) -> list[tuple[list[Box], list[Box]]]:
@@ -75,39 +78,37 @@ def _touch(first_box: Box, other: Box) -> bool:
     return across and first_box[1] <= other[3] + THIN and other[1] <= first_box[3] + THIN
 
 
-def _ruled(
-    words: Sequence[Word], loose: set[int], level: Sequence[Box], upright: Sequence[Box]
-) -> Table | None:
+def _ruled(loose: Iterable[Word], level: Sequence[Box], upright: Sequence[Box]) -> Table | None:
     ys = _lines(level, upright, 1)
     xs = _lines(upright, level, 0)
     if len(xs) < 3 or len(ys) < 2 or len(xs) * len(ys) > MOST_CELLS:
         return None
-    grid: dict[tuple[int, int], list[int]] = defaultdict(list)
-    for at in sorted(loose):
-        x, y = words[at].middle
+    grid: dict[tuple[int, int], list[Word]] = defaultdict(list)
+    for word in loose:
+        x, y = word.middle
         row, column = bisect_right(ys, y) - 1, bisect_right(xs, x) - 1
         if 0 <= row < len(ys) - 1 and 0 <= column < len(xs) - 1:
             while row and not _parted(level, 1, ys[row], (xs[column] + xs[column + 1]) / 2):
                 row -= 1
-            grid[row, column].append(at)
+            grid[row, column].append(word)
     rows: list[list[Cell]] = []
     for row, (top, bottom) in enumerate(pairwise(ys)):
         columns = _merged(xs, (top + bottom) / 2, upright)
-        parts = _split(words, [[at for n in members for at in grid[row, n]] for members in columns])
+        parts = _split([[word for n in members for word in grid[row, n]] for members in columns])
         joined = [
             row > 0 and not _parted(level, 1, top, (xs[members[0]] + xs[members[-1] + 1]) / 2)
             for members in columns
         ]
         rows += [
             [
-                replace(Cell(None) if goes_on else _cell(words, cell), columns=len(members))
+                replace(Cell(None) if goes_on else _cell(cell), columns=len(members))
                 for members, cell, goes_on in zip(columns, part, joined, strict=True)
             ]
             for part in parts
         ]
     if sum(sum(bool(cell.text) for cell in row) > 1 for row in rows) < 2:
         return None
-    return Table(rows, frozenset(at for members in grid.values() for at in members))
+    return Table(rows, list(chain.from_iterable(grid.values())))
 
 
 def _lines(rules: Sequence[Box], others: Sequence[Box], way: int) -> list[int]:
@@ -140,102 +141,99 @@ def _merged(xs: Sequence[int], y: float, upright: Sequence[Box]) -> list[list[in
     return cells
 
 
-def _split(words: Sequence[Word], cells: Sequence[list[int]]) -> list[list[list[int]]]:
-    lines = rows_of(words, [at for members in cells for at in members])
+def _split(cells: Sequence[list[Word]]) -> list[list[list[Word]]]:
+    lines = rows_of(chain.from_iterable(cells))
     starts = [line for line in lines if line[0] in cells[0]]
-    filled = [
-        sum(any(at in line for at in members) for members in cells) for line in map(set, starts)
-    ]
+    filled = [sum(not set(line).isdisjoint(members) for members in cells) for line in starts]
     if len(starts) < 2 or min(filled) < max(2, len(cells) // 2):
         return [list(cells)]
-    tops = [min(words[at].box[1] for at in line) for line in starts][1:]
-    parts: list[list[list[int]]] = [[[] for _ in cells] for _ in starts]
+    tops = [min(word.box[1] for word in line) for line in starts][1:]
+    parts: list[list[list[Word]]] = [[[] for _ in cells] for _ in starts]
     for column, members in enumerate(cells):
-        for at in members:
-            parts[bisect_right(tops, words[at].middle[1])][column].append(at)
+        for word in members:
+            parts[bisect_right(tops, word.middle[1])][column].append(word)
     return parts
 
 
-def rows_of(words: Sequence[Word], members: Iterable[int]) -> list[list[int]]:
-    """Return the word indexes `members` by line, from the top, left to right."""
-    lines: list[list[int]] = []
+def rows_of(words: Iterable[Word]) -> list[list[Word]]:
+    """Return words by line, from the top, left to right."""
+    lines: list[list[Word]] = []
     bottom = 0.0
-    for at in sorted(members, key=lambda at: words[at].middle[1]):
-        if not lines or words[at].middle[1] > bottom:
+    for word in sorted(words, key=lambda word: word.middle[1]):
+        if not lines or word.middle[1] > bottom:
             lines.append([])
-            box = words[at].box
-            bottom = words[at].middle[1] + (box[3] - box[1]) * 0.4
-        lines[-1].append(at)
-    return [sorted(line, key=lambda at: words[at].box[0]) for line in lines]
+            bottom = word.middle[1] + (word.box[3] - word.box[1]) * 0.4
+        lines[-1].append(word)
+    return [sorted(line, key=lambda word: word.box[0]) for line in lines]
 
 
-def _cell(words: Sequence[Word], members: Sequence[int]) -> Cell:
-    if not members:
+def _cell(words: Sequence[Word]) -> Cell:
+    if not words:
         return Cell("")
-    ordered = [at for line in rows_of(words, members) for at in line]
-    text = " ".join(words[at].text for at in ordered).replace(f"{GOES_ON} ", "")
-    return Cell(text.replace(GOES_ON, "-"), box=union(words[at].box for at in members))
+    text = " ".join(word.text for line in rows_of(words) for word in line)
+    text = text.replace(f"{GOES_ON} ", "").replace(GOES_ON, "-")
+    return Cell(text, box=_box(words))
 
 
-def _aligned(words: Sequence[Word], loose: set[int]) -> list[Table]:
+def _box(words: Iterable[Word]) -> Box:
+    return union(word.box for word in words)
+
+
+def _aligned(loose: Iterable[Word]) -> list[Table]:
+    order = {word: at for at, word in enumerate(loose)}
     tables: list[Table] = []
-    region: list[list[list[int]]] = []
-    for parts in [*(_parts(words, line) for line in rows_of(words, loose)), []]:
-        if _belongs(words, region, parts):
+    region: list[Lines] = []
+    for parts in [*map(_parts, rows_of(order)), []]:
+        if _belongs(region, parts):
             region.append(parts)
             continue
-        if table := _columns(words, region):
+        if table := _columns(region, order):
             tables.append(table)
         region = [parts] if len(parts) > 1 else []
     return tables
 
 
-def _parts(words: Sequence[Word], line: Sequence[int]) -> list[list[int]]:
+def _parts(line: Sequence[Word]) -> Lines:
     parts = [[line[0]]]
-    for before, at in pairwise(line):
-        high = words[at].box[3] - words[at].box[1]
-        if words[at].box[0] - words[before].box[2] > 0.8 * high:
+    for before, word in pairwise(line):
+        if word.box[0] - before.box[2] > 0.8 * (word.box[3] - word.box[1]):
             parts.append([])
-        parts[-1].append(at)
+        parts[-1].append(word)
     return parts
 
 
-def _belongs(
-    words: Sequence[Word], region: Sequence[Sequence[list[int]]], parts: Sequence[list[int]]
-) -> bool:
+def _belongs(region: Sequence[Lines], parts: Lines) -> bool:
     if not region or not parts:
         return len(parts) > 1
-    box_here, above = words[parts[0][0]].box, words[region[-1][0][0]].box
+    box_here, above = parts[0][0].box, region[-1][0][0].box
     if box_here[1] - above[3] > 1.6 * (box_here[3] - box_here[1]):
         return False
-    second = words[region[0][1][0]].box[0]
+    second = region[0][1][0].box[0]
     if len(parts) > 1 or box_here[0] >= second - THIN:
         return True
-    return words[parts[0][-1]].box[2] < second and bool(_prose(words, region))
+    return parts[0][-1].box[2] < second and bool(_prose(_covered(region), region))
 
 
-def _columns(words: Sequence[Word], region: Sequence[Sequence[list[int]]]) -> Table | None:
-    several = [parts for parts in region if len(parts) > 1]
-    if len(several) < FEWEST_ROWS:
+def _columns(region: Sequence[Lines], order: Mapping[Word, int]) -> Table | None:
+    if sum(len(parts) > 1 for parts in region) < FEWEST_ROWS:
         return None
-    boxes = [[union(words[at].box for at in part) for part in parts] for parts in several]
-    columns = _covered(boxes)
-    if prose := _prose(words, region):
-        return Table([], frozenset(chain.from_iterable(chain.from_iterable(prose))), columns=prose)
-    table: list[list[list[int]]] = []
+    columns = _covered(region)
+    if prose := _prose(columns, region):
+        return Table([], [*chain.from_iterable(chain.from_iterable(prose))], columns=prose)
+    table: list[list[list[Word]]] = []
     for parts in region:
-        cells: list[list[int]] = [[] for _ in columns]
+        cells: list[list[Word]] = [[] for _ in columns]
         for part in parts:
-            low_x, _, right, _ = union(words[at].box for at in part)
+            low_x, _, right, _ = _box(part)
             over = [n for n, (low, high) in enumerate(columns) if low < right and low_x < high]
-            for at in part:
-                cells[over[0] if len(over) == 1 else _nearest(columns, words[at])].append(at)
+            for word in part:
+                cells[over[0] if len(over) == 1 else _nearest(columns, word)].append(word)
         if table and not cells[0] and len(parts) < len(columns):
             for above, further in zip(table[-1], cells, strict=True):
                 above.extend(further)
         else:
             table.append(cells)
-    every = [list(chain.from_iterable(cells)) for cells in table]
+    every = [[order[word] for members in cells for word in members] for cells in table]
     filled = sum(bool(members) for cells in table for members in cells)
     sizes = [
         median([len(members) for members in each if members] or [0])
@@ -250,45 +248,40 @@ def _columns(words: Sequence[Word], region: Sequence[Sequence[list[int]]]) -> Ta
         or in_order < 0.8 * (len(table) - 1)
     ):
         return None
-    rows = [[_cell(words, members) for members in cells] for cells in table]
-    fonts = [{words[at].font for members in cells for at in members} for cells in table]
+    rows = [list(map(_cell, cells)) for cells in table]
+    words = [list(chain.from_iterable(cells)) for cells in table]
+    fonts = [{word.font for word in row} for row in words]
     return Table(
         rows,
-        frozenset(chain.from_iterable(every)),
+        [*chain.from_iterable(words)],
         len(columns) > 2 or fonts[0].isdisjoint(fonts[1]),
     )
 
 
-def _prose(words: Sequence[Word], region: Sequence[Sequence[list[int]]]) -> list[list[list[int]]]:
-    columns = _covered(
-        [
-            [union(words[at].box for at in part) for part in parts]
-            for parts in region
-            if len(parts) > 1
-        ]
-    )
-    prose: list[list[list[int]]] = [[] for _ in columns]
+def _prose(columns: Sequence[tuple[int, int]], region: Sequence[Lines]) -> list[list[list[Word]]]:
+    prose: list[list[list[Word]]] = [[] for _ in columns]
     for line in (list(chain.from_iterable(parts)) for parts in region):
         for column, lines in enumerate(prose):
-            if inside := [at for at in line if _nearest(columns, words[at]) == column]:
+            if inside := [word for word in line if _nearest(columns, word) == column]:
                 lines.append(inside)
-    return prose if len(prose) > 1 and all(_is_prose(words, lines) for lines in prose) else []
+    return prose if len(prose) > 1 and all(map(_is_prose, prose)) else []
 
 
-def _is_prose(words: Sequence[Word], lines: Sequence[Sequence[int]]) -> bool:
+def _is_prose(lines: Lines) -> bool:
     if len(lines) < FEWEST_LINES:
         return False
     # A line of prose is full: the next word does not fit, at any letter widths.
-    low_x, _, right, _ = union(words[at].box for line in lines for at in line)
+    low_x, _, right, _ = _box(chain.from_iterable(lines))
     full = sum(
-        words[line[-1]].box[2] + words[following[0]].box[2] - words[following[0]].box[0]
+        line[-1].box[2] + following[0].box[2] - following[0].box[0]
         >= low_x + WIDE * (right - low_x)
         for line, following in pairwise(lines)
     )
-    inner = (words[at].text for line in lines for at in line[:-1])
     is_wide = median(map(len, lines)) >= FEWEST_WORDS
     is_full = full >= FULL * (len(lines) - 1)
-    return is_full and is_wide and any(word[-1] in ".!?" for word in inner)
+    return (
+        is_full and is_wide and any(word.text[-1] in ".!?" for line in lines for word in line[:-1])
+    )
 
 
 def _nearest(columns: Sequence[tuple[int, int]], word: Word) -> int:
@@ -298,9 +291,10 @@ def _nearest(columns: Sequence[tuple[int, int]], word: Word) -> int:
     )
 
 
-def _covered(rows: Sequence[Sequence[Box]]) -> list[tuple[int, int]]:
+def _covered(region: Sequence[Lines]) -> list[tuple[int, int]]:
+    rows = [list(map(_box, parts)) for parts in region if len(parts) > 1]
     few = len(rows) // 8
-    boxes = [box for row in rows for box in row]
+    boxes = list(chain.from_iterable(rows))
     edges = sorted([*((box[0], 1) for box in boxes), *((box[2], -1) for box in boxes)])
     columns: list[tuple[int, int]] = []
     covered = start = 0

@@ -73,18 +73,13 @@ def find_markers(text: str) -> tuple[Marker, ...]:
             at += 1
         if at < len(code) and code[at][0] < end:
             continue
-        if match["bad"] is not None:
-            markers.append(Marker(start, end, (), "malformed"))
-            continue
-        ranks = _ranks(match["list"])
-        if match["colon"]:
-            if not text[text.rfind("\n", 0, start) + 1 : start].strip():
-                markers.append(Marker(start, end, ranks or (), "footnote"))
-                continue
+        ranks = _ranks(match["list"]) if match["good"] else None
+        kind: MarkerKind = "malformed" if ranks is None else "citation"
+        if match["colon"] and not text[text.rfind("\n", 0, start) + 1 : start].strip():
+            kind = "footnote"
+        elif match["colon"]:
             end -= 1
-        markers.append(
-            Marker(start, end, ranks or (), "malformed" if ranks is None else "citation")
-        )
+        markers.append(Marker(start, end, ranks or (), kind))
     return tuple(markers)
 
 
@@ -107,13 +102,17 @@ def check_markers(text: str, ranks: Collection[int]) -> CitedText:
 
 def strip_markers(text: str) -> str:
     """Return `text` without all markers of `find_markers`."""
-    pieces: list[str] = []
-    at = 0
-    for marker in find_markers(text):
-        pieces.append(text[at : marker.start].rstrip(" \t"))
-        at = marker.end
-    pieces.append(text[at:])
-    return "".join(pieces)
+    markers = find_markers(text)
+    return spliced(text, ((_gap(text, marker.start), marker.end, "") for marker in markers))
+
+
+def spliced(text: str, changes: Iterable[tuple[int, int, str]]) -> str:
+    """Return a text with ranges replaced; `changes`: (start, end, new text) in order."""
+    pieces, at = [], 0
+    for start, end, replacement in changes:
+        pieces += [text[at:start], replacement]
+        at = end
+    return "".join([*pieces, text[at:]])
 
 
 def ranks_within(markers: Iterable[Marker], start: int, end: int) -> tuple[int, ...]:
@@ -128,32 +127,32 @@ def ranks_within(markers: Iterable[Marker], start: int, end: int) -> tuple[int, 
 def _one_pass(
     text: str, allowed: frozenset[int], invalid: dict[str, None], *, nested: bool
 ) -> tuple[str, bool]:
-    pieces: list[str] = []
-    at = 0
-    changed = False
+    changes: list[tuple[int, int, str]] = []
     for marker in find_markers(text):
-        written = text[marker.start : marker.end]
+        marked = text[marker.start : marker.end]
         ranks = [rank for rank in marker.ranks if rank in allowed]
         orphans = [rank for rank in marker.ranks if rank not in allowed]
         sound = marker.kind != "malformed" and not orphans
         if sound:
-            replacement = written[: written.index("]") + 1] + (":" * (marker.kind == "footnote"))
-            if replacement == written:
+            replacement = marked[: marked.index("]") + 1] + (":" * (marker.kind == "footnote"))
+            if replacement == marked:
                 continue
         else:
-            invalid.update(dict.fromkeys([f"[{rank}]" for rank in orphans] or [written]))
+            invalid.update(dict.fromkeys([f"[{rank}]" for rank in orphans] or [marked]))
             replacement = f"[{', '.join(map(str, ranks))}]" if ranks else ""
             if nested and not replacement:
                 # Round brackets cannot form a marker with adjacent text.
-                replacement = re.sub(r"[^\d\s,]", "", written).join("()")
-        before = text[at : marker.start]
-        if not replacement and _closes_gap(text, marker.end):
-            before = before.rstrip(" \t")
-        pieces += [before, replacement]
-        at = marker.end
-        changed = True
-    pieces.append(text[at:])
-    return "".join(pieces), changed
+                replacement = re.sub(r"[^\d\s,]", "", marked).join("()")
+        closes = not replacement and _closes_gap(text, marker.end)
+        start = _gap(text, marker.start) if closes else marker.start
+        changes.append((start, marker.end, replacement))
+    return spliced(text, changes), bool(changes)
+
+
+def _gap(text: str, end: int) -> int:
+    while text[end - 1 : end] in (" ", "\t"):
+        end -= 1
+    return end
 
 
 def _closes_gap(text: str, end: int) -> bool:
@@ -163,10 +162,10 @@ def _closes_gap(text: str, end: int) -> bool:
 def _ranks(body: str) -> tuple[int, ...] | None:
     ranks: dict[int, None] = {}
     for part in _SEPARATOR.split(body):
-        first, *rest = (int(number) for number in _DASHES.split(part))
-        if len(rest) > 1 or not all(0 < last - first < _WIDEST_RANGE for last in rest):
+        first, *ends = (int(number) for number in _DASHES.split(part))
+        if len(ends) > 1 or not all(0 < last - first < _WIDEST_RANGE for last in ends):
             return None
-        ranks.update(dict.fromkeys(range(first, (rest or [first])[0] + 1)))
+        ranks.update(dict.fromkeys(range(first, (ends or [first])[0] + 1)))
     return tuple(ranks)
 
 

@@ -76,9 +76,9 @@ class Relation(NamedTuple):
     symptom seen in HP:2` states no relation.
     """
 
-    left: Mention
+    subject: Mention
     kind: str
-    right: Mention
+    target: Mention
     label: str
 
 
@@ -87,19 +87,19 @@ def stated_relations(text: str) -> tuple[Relation, ...]:
 
     Negated relations (`is not a`) are skipped.
     """
-    stated: list[Relation] = []
-    for left, right in pairwise(mentions(text)):
-        between = text[left.end : right.start]
-        found = list(_RELATION.finditer(between))
-        if not found:
+    relations: list[Relation] = []
+    for subject, target in pairwise(mentions(text)):
+        between = text[subject.end : target.start]
+        matches = list(_RELATION.finditer(between))
+        if not matches:
             continue
-        match = next((one for one in found if not one["bare"]), found[-1])
+        match = next((match for match in matches if not match["bare"]), matches[-1])
         if match["not"] or match["denied"] or _SENTENCE_STOP.search(between):
             continue
         label = variant(between[match.end() :]) if match["bare"] else ""
         label = label if any(map(str.isalnum, label)) else ""
-        stated.append(Relation(left, "part_of" if match["part"] else "is_a", right, label))
-    return tuple(stated)
+        relations.append(Relation(subject, "part_of" if match["part"] else "is_a", target, label))
+    return tuple(relations)
 
 
 def folded_names(term: Term) -> frozenset[str]:
@@ -114,30 +114,30 @@ def check(text: str, ontology: Ontology) -> tuple[ConsistencyIssue, ...]:
     next to an id is not one of its names. `relation_not_found`: no path supports the stated
     relation.
     """
-    found: list[tuple[int, int, IssueCode, str]] = []
+    issues: list[tuple[int, int, IssueCode, str]] = []
     for mention in mentions(text):
         place, term = (mention.start, mention.end), ontology.terms.get(mention.id)
         if term is None:
             if _is_term(text, mention):
-                found.append((*place, "unknown_id", f"{mention.id} is not in the graph"))
+                issues.append((*place, "unknown_id", f"{mention.id} is not in the graph"))
             continue
         if term.obsolete:
             instead = f"; use {term.replaced_by}" if term.replaced_by else ""
-            found.append((*place, "obsolete_id", f"{mention.id} is obsolete{instead}"))
+            issues.append((*place, "obsolete_id", f"{mention.id} is obsolete{instead}"))
         if (wrong := _wrong_label(text, mention, term)) is not None:
             label = text[wrong[0] : wrong[1]]
             message = f"'{label}' is not a name of {mention.id} ({term.names[0]})"
-            found.append((*wrong, "id_label_mismatch", message))
-    for left, kind, right, label in stated_relations(text):
-        known = left.id in ontology.terms and right.id in ontology.terms
-        if not known or (label and label not in folded_names(ontology.terms[right.id])):
+            issues.append((*wrong, "id_label_mismatch", message))
+    for subject, kind, target, label in stated_relations(text):
+        is_defined = subject.id in ontology.terms and target.id in ontology.terms
+        if not is_defined or (label and label not in folded_names(ontology.terms[target.id])):
             continue
-        if right.id not in ontology.above.get(left.id, {}).get(kind, ()):
-            message = f"no {kind} path from {left.id} to {right.id}"
-            found.append((left.start, right.end, "relation_not_found", message))
+        if target.id not in ontology.above.get(subject.id, {}).get(kind, ()):
+            message = f"no {kind} path from {subject.id} to {target.id}"
+            issues.append((subject.start, target.end, "relation_not_found", message))
     return tuple(
         ConsistencyIssue(code=code, message=message, start=start, end=end)
-        for start, end, code, message in sorted(found)
+        for start, end, code, message in sorted(issues)
     )
 
 

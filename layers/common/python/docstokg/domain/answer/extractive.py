@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.state import Block
-from docstokg.domain.answer.kinds import asked_kinds
-from docstokg.domain.answer.notices import ABSTENTION, rows_shown
+from docstokg.domain.answer.kinds import asked_kinds, asks_for_part
+from docstokg.domain.answer.notices import ABSTENTION, nothing_found, rows_shown
 from docstokg.domain.answer.quoting import LEANING, Quotation, leans, quoted
 from docstokg.domain.answer.reader_features import (
     SAME,
@@ -24,7 +24,7 @@ from docstokg.domain.answer.reader_features import (
     folded,
     stems,
 )
-from docstokg.domain.answer.rows import MOST_ROWS, matching, parallel
+from docstokg.domain.answer.rows import MOST_ROWS, matching, missing_names, parallel
 from docstokg.domain.budget import tokens
 from docstokg.domain.text.sentences import Span
 from docstokg.domain.text.values import quantities
@@ -86,10 +86,10 @@ def answer(
     query: str,
     blocks: Sequence[Block],
     max_tokens: int,
-    least: float,
+    threshold: float,
     reader: Reader | None = None,
 ) -> Answer:
-    """Quote what answers the question if P(answerable) is at least `least`, else abstain.
+    """Quote what answers the question if P(answerable) is at least `threshold`, else abstain.
 
     The halves of "X, and how Y?" are answered separately. Superseded blocks are skipped, quoted
     mails too if others answer. The text is "" unless under `max_tokens`.
@@ -97,24 +97,26 @@ def answer(
     current = [block for block in blocks if block.superseded_by is block.newest is None]
     direct = [block for block in current if not block.quoted]
     if len(direct) < len(current):
-        first = answer(query, direct, max_tokens, least, reader)
+        first = answer(query, direct, max_tokens, threshold, reader)
         if first.text != ABSTENTION:
             return first
     passages = [block for i, block in enumerate(current) if i < READ or block.steps]
-    halves = _halves(query.strip()) or [query]
-    choices = [choose(half, passages, reader) for half in halves]
-    sure = [choice for choice in choices if choice is not None and choice.answerable >= least]
-    if not sure and len(halves) > 1:
-        choices = [choose(query, passages, reader)]
-        sure = [choice for choice in choices if choice is not None and choice.answerable >= least]
-    if not sure:
-        return Answer(ABSTENTION, max((each.probability for each in choices if each), default=0.0))
+    notices = nothing_found(missing_names(query, passages))
+    for questions in filter(None, (_halves(query.strip()), [query])):
+        choices = [choice for part in questions if (choice := choose(part, passages, reader))]
+        if sure := [choice for choice in choices if choice.answerable >= threshold]:
+            break
+    else:
+        highest = max((choice.probability for choice in choices), default=0.0)
+        return Answer(ABSTENTION, highest, None, notices)
     joined = _joined([quotation for choice in sure for quotation in choice.quotations])
     if tokens(joined.text) >= max_tokens:
         single = choose(query, passages, reader, linked=False)
         joined = single.quotations[0] if single is not None else joined
     probability = min(choice.probability for choice in sure)
-    warnings = tuple(dict.fromkeys(text for choice in sure for text in choice.warnings))
+    warnings = tuple(
+        dict.fromkeys((*notices, *(text for choice in sure for text in choice.warnings)))
+    )
     if tokens(joined.text) >= max_tokens:
         return Answer("", probability)
     return Answer(joined.text, probability, joined.best, warnings)
@@ -158,6 +160,7 @@ def choose(
     answerable = logistic(fitted["answerable"], signs)
     places: tuple[int, ...] = (best,)
     warnings: tuple[str, ...] = ()
+    linked = linked and not pool[best].is_labelled
     several = _several(query, kinds, pool, scores, best, fitted) if linked else None
     if several is not None:
         places, together, warnings = several
@@ -167,6 +170,14 @@ def choose(
         covered = signs_together(pool, scores, places, 0.0)["covered"]
         wider = {name: max(signs[name], covered) for name in ("words", "words_around")}
         answerable = logistic(fitted["answerable"], {**signs, **wider})
+    if pool[best].is_labelled and asks_for_part(query):
+        # The part is there; only another one with the same label could be meant.
+        parts = {
+            (each.block.rank, each.unit.heading, each.unit.lead)
+            for each in pool
+            if each.features.defines == pool[best].features.defines
+        }
+        probability, answerable = 1 / len(parts), 1.0
     is_single = len(places) == 1 and not leans(pool[best].unit)
     others = _repeating(pool, best) if is_single else ()
     keys = {pool[place].unit.fields[:1] for place in places}
@@ -176,7 +187,7 @@ def choose(
 
 
 def _best(pool: Sequence[Candidate], scores: Sequence[float]) -> int:
-    """Return the place of the best candidate, of those that define the asked term if any."""
+    """Return the place of the best candidate, of named or defining ones if any."""
     return max(range(len(pool)), key=lambda place: (pool[place].features.defines, scores[place]))
 
 
@@ -200,7 +211,7 @@ def in_context(candidate: Candidate) -> str:
 
     Names have the form that the question uses.
     """
-    text = " ".join(candidate.unit.shown.split())
+    text = " ".join(candidate.unit.text.split())
     for other in candidate.block.other_names:
         text = text.replace(other.in_passage, other.in_question)
     return f"{candidate.block.subject}: {previous_and(text, candidate.unit.before)}"
@@ -233,9 +244,9 @@ def _several(
 
     if "many" in kinds and pool[best].unit.kind == "row":
         places = matching(query, pool, best)
-        shown = places[:MOST_ROWS]
-        notice = rows_shown(len(shown), len(places))
-        return (shown, None, (notice,)) if len(places) > 1 else None
+        listed = places[:MOST_ROWS]
+        notice = rows_shown(len(listed), len(places))
+        return (listed, None, (notice,)) if len(places) > 1 else None
     if places := parallel(query, pool, best, every="many" in kinds):
         return places, None, ()
     names = {word for name in pool[best].block.joined for word in stems(name)}
@@ -252,7 +263,7 @@ def _several(
 def _repeating(pool: Sequence[Candidate], best: int) -> tuple[int, ...]:
     """Return the ranks of further passages that contain the best candidate's text."""
     chosen = pool[best]
-    text = folded(chosen.unit.shown)
+    text = folded(chosen.unit.text)
     same = (pool[place] for place in agreeing(pool, best) if text in folded(pool[place].block.text))
     ranks = dict.fromkeys(candidate.block.rank for candidate in same)
     return tuple(rank for rank in ranks if rank != chosen.block.rank)[:FURTHER]
@@ -265,10 +276,10 @@ def agreeing(pool: Sequence[Candidate], best: int) -> list[int]:
     quantities it is enough that the candidate has 0.6 of the question's words that `best` has.
     """
     chosen = pool[best]
-    numbers = quantities(chosen.unit.shown)
+    numbers = quantities(chosen.unit.text)
 
     def agrees(candidate: Candidate) -> bool:
-        if numbers != quantities(candidate.unit.shown):
+        if numbers != quantities(candidate.unit.text):
             return False
         common = chosen.covered.keys() & candidate.covered.keys()
         is_measured = bool(numbers) and len(common) >= SAME * len(chosen.covered) > 0
@@ -316,13 +327,15 @@ def _alone(
     others = {pool[place].block.rank for place in agreeing(pool, best)} - {rank}
     if not others:
         return {}
-    rest = candidates(query, [block for block in blocks if block.rank not in others])
-    keys = [(candidate.block.rank, candidate.unit.start) for candidate in rest]
+    remaining = candidates(query, [block for block in blocks if block.rank not in others])
+    keys = [(candidate.block.rank, candidate.unit.start) for candidate in remaining]
     by_key = {(pool[at].block.rank, pool[at].unit.start): logit for at, logit in logits.items()}
-    read = {place: by_key[key] for place, key in enumerate(keys) if key in by_key}
-    scores = [weighted(model()["choice"], candidate.features._asdict()) for candidate in rest]
-    scores = mixed(scores, read, model()["with_reader" if read else "without_reader"]["logit"])
-    return signs_of(rest, scores, keys.index((rank, pool[best].unit.start)), read)
+    read_logits = {place: by_key[key] for place, key in enumerate(keys) if key in by_key}
+    scores = [weighted(model()["choice"], candidate.features._asdict()) for candidate in remaining]
+    scores = mixed(
+        scores, read_logits, model()["with_reader" if read_logits else "without_reader"]["logit"]
+    )
+    return signs_of(remaining, scores, keys.index((rank, pool[best].unit.start)), read_logits)
 
 
 def logistic(fitted: Mapping[str, Any], values: Mapping[str, float]) -> float:

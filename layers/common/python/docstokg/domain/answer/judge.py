@@ -54,14 +54,14 @@ def messages(statements: Sequence[tuple[str, Sequence[str]]]) -> tuple[dict[str,
         f"{OPEN.format(rank=rank)}\n{defused(passage)}\n{CLOSE.format(rank=rank)}"
         for passage, rank in numbers.items()
     ]
-    asked = [
-        f"Statement {n} (passages {', '.join(str(numbers[one]) for one in passages)}): "
+    claims = [
+        f"Statement {n} (passages {', '.join(str(numbers[passage]) for passage in passages)}): "
         f"{' '.join(defused(statement).split())}"
         for n, (statement, passages) in enumerate(statements, 1)
     ]
     return (
         {"role": "system", "content": _RULES},
-        {"role": "user", "content": "\n\n".join((*fenced, *asked))},
+        {"role": "user", "content": "\n\n".join((*fenced, *claims))},
     )
 
 

@@ -1,7 +1,8 @@
 """Kinds of values that a question asks for.
 
 `question_kinds.txt` lists patterns of questions in English, German, French, Spanish, Italian,
-Portuguese and Dutch: for a number, a time, or several rows ("many").
+Portuguese and Dutch: for a number, a time, or several rows ("many"); "label" lists nouns that
+precede the number of a part ("step 4"), "saying" verbs that ask for its text.
 """
 
 import re
@@ -10,8 +11,9 @@ from functools import cache, lru_cache
 from importlib import resources
 
 from docstokg.domain.text.values import values
-from docstokg.domain.text.words import WORD, normalise, stem
+from docstokg.domain.text.words import FOREIGN, STOP_WORDS, WORD, normalise, stem
 
+_KINDS = ("number", "time", "many")
 _VALUES = {
     "number": ("number", "amount", "ordinal", "date"),
     "time": ("date", "day", "clock", "ordinal", "amount"),
@@ -19,20 +21,57 @@ _VALUES = {
 
 
 @cache
-def _asking() -> tuple[tuple[str, re.Pattern[str]], ...]:
+def _asking() -> dict[str, re.Pattern[str]]:
     text = resources.files(__package__).joinpath("question_kinds.txt").read_text("utf-8")
     lines = [line.partition(" ") for line in text.splitlines()]
     kinds = dict.fromkeys(kind for kind, _, _ in lines)
-    return tuple(
-        (kind, re.compile(rf"\b(?:{'|'.join(p for k, _, p in lines if k == kind)})\b", re.I))
+    return {
+        kind: re.compile(rf"\b(?:{'|'.join(p for k, _, p in lines if k == kind)})\b", re.I)
         for kind in kinds
-    )
+    }
+
+
+# Noun ("" if there is none) and number or letter of a part: "step" and "4".
+Label = tuple[str, str]
+
+
+@cache
+def _label_patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    noun = rf"(?P<noun>{_asking()['label'].pattern})\s+"
+    number = r"\(?(?P<number>\d{1,3}(?:\.\d{1,3})*|[ivx]{1,5}|[a-z])"
+    ended = r"(?![^\W_]|[.,]\d)"
+    # "a" before a word is an article.
+    named = rf"{noun}{number}{ended}(?!(?<=[ (]a)\s\w)"
+    marked = r"[.):]+(?=\s)|(?<=\d)(?=\s+(?-i:[A-Z]))"
+    opening = rf"[-*+\u2022#\s]*(?:{noun}|\u00a7\s?)?{number}(?(noun){ended}|(?:{marked}))"
+    return re.compile(named, re.IGNORECASE), re.compile(opening, re.IGNORECASE)
+
+
+def _label(match: re.Match[str] | None) -> Label | None:
+    return match and ((match["noun"] or "").casefold(), match["number"].casefold())
+
+
+def named_label(question: str) -> Label | None:
+    """Return the first label of a part that a question names ("step 4", "clause 2.2"), or None."""
+    return _label(_label_patterns()[0].search(question))
+
+
+def asks_for_part(question: str) -> bool:
+    """Return whether a question names a part and has no other content ("What is step 4?")."""
+    before, *others = _label_patterns()[0].split(question, maxsplit=1)
+    words = WORD.findall(normalise(_asking()["saying"].sub(" ", f"{before} {''.join(others[2:])}")))
+    return bool(others) and STOP_WORDS.union(FOREIGN).issuperset(words)
+
+
+def opening_label(text: str) -> Label | None:
+    """Return the label that a text opens with ("4. Close", "2.2 Term", "- b) Slow"), or None."""
+    return _label(_label_patterns()[1].match(text))
 
 
 @lru_cache(maxsize=256)
 def asked_kinds(question: str) -> tuple[str, ...]:
     """Return the kinds that a question asks for, in the order of the list; () if unknown."""
-    return tuple(kind for kind, pattern in _asking() if pattern.search(question))
+    return tuple(kind for kind in _KINDS if _asking()[kind].search(question))
 
 
 def holds(kind: str, text: str, question: Collection[str] = ()) -> bool:

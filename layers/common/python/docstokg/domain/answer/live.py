@@ -1,8 +1,9 @@
 """Streaming by checked sentences."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from itertools import pairwise
 
-from docstokg.contracts.response import RULES, Grounding, SentenceVerdict, Verdict
+from docstokg.contracts.response import RULES, Grounding
 from docstokg.contracts.streaming import AnswerRepair, AnswerSentence, VerdictChange
 from docstokg.domain.text.sentences import sentence_spans
 
@@ -20,29 +21,30 @@ class LiveAnswer:
 
     def __init__(self, check: Check) -> None:
         self._check = check
-        self._told: list[AnswerSentence] = []
-        self._read = self._shown = ""
+        self._sent: list[AnswerSentence] = []
+        self._checked = self._answer = ""
         self._is_held = False
 
-    def more(self, text: str) -> list[AnswerSentence]:
+    def extended(self, text: str) -> list[AnswerSentence]:
         """Return the newly completed sentences; `text` is the answer so far.
 
-        Returns nothing more after 40 or if a sent sentence has changed.
+        Returns no further ones after 40 or if a sent sentence has changed.
         """
         spans = sentence_spans(text)
-        ended = text[: spans[-1].start] if spans else ""
-        is_over = self._is_held or len(self._told) >= _MOST or text.startswith(_WHOLE_ONLY)
-        if is_over or not ended or ended == self._read:
+        complete = text[: spans[-1].start] if spans else ""
+        is_over = self._is_held or len(self._sent) >= _MOST or text.startswith(_WHOLE_ONLY)
+        if is_over or not complete or complete == self._checked:
             return []
-        answer, report = self._check(ended) if ended.startswith(self._read) else ("", None)
-        self._read = ended
-        if report is None or not report.sentences or not answer.startswith(self._shown):
-            self._is_held = bool(self._shown)
+        is_longer = complete.startswith(self._checked)
+        answer, report = self._check(complete) if is_longer else ("", None)
+        self._checked = complete
+        if report is None or not report.sentences or not answer.startswith(self._answer):
+            self._is_held = bool(self._answer)
             return []
-        self._shown = answer[: report.sentences[-1].end]
-        made = pieces(self._shown, report)[len(self._told) :]
-        self._told += made
-        return made
+        self._answer = answer[: report.sentences[-1].end]
+        sentences = pieces(self._answer, report)[len(self._sent) :]
+        self._sent += sentences
+        return sentences
 
     def end(
         self, answer: str, report: Grounding | None
@@ -54,15 +56,14 @@ class LiveAnswer:
         final = pieces(answer, report)
         repairs = [
             AnswerRepair(**now.model_dump(), reason=reason)
-            for before, now in zip(self._told, final, strict=False)
+            for before, now in zip(self._sent, final, strict=False)
             if (reason := _difference(before, now)) is not None
         ]
-        gone = self._told[len(final) :]
         repairs += [
-            AnswerRepair(index=one.index, text="", start=len(answer), reason="removed")
-            for one in gone
+            AnswerRepair(index=sentence.index, text="", start=len(answer), reason="removed")
+            for sentence in self._sent[len(final) :]
         ]
-        return final[len(self._told) :], repairs
+        return final[len(self._sent) :], repairs
 
 
 def _difference(before: AnswerSentence, now: AnswerSentence) -> str | None:
@@ -75,35 +76,33 @@ def _difference(before: AnswerSentence, now: AnswerSentence) -> str | None:
 
 def pieces(answer: str, report: Grounding | None) -> list[AnswerSentence]:
     """Split an answer after each sentence; an unjudged answer is one piece."""
-    verdicts: Sequence[SentenceVerdict | None] = report.sentences if report is not None else ()
-    if answer and not verdicts:
-        verdicts = (None,)
-    made, at = [], 0
-    for place, one in enumerate(verdicts):
-        end = one.end if one is not None and place + 1 < len(verdicts) else len(answer)
-        made.append(
-            AnswerSentence(
-                index=place,
-                text=answer[at:end],
-                start=at,
-                citations=one.citations if one is not None else (),
-                verdict=_by_rules(one) if one is not None else None,
-            )
+    verdicts = report.sentences if report is not None else ()
+    if not verdicts:
+        return [AnswerSentence(index=0, text=answer, start=0)] if answer else []
+    borders = [0, *(verdict.end for verdict in verdicts[:-1]), len(answer)]
+    return [
+        AnswerSentence(
+            index=place,
+            text=answer[start:end],
+            start=start,
+            citations=verdict.citations,
+            verdict=verdict.verdict if verdict.decided_by in (None, RULES) else "unverified",
         )
-        at = end
-    return made
+        for place, (verdict, (start, end)) in enumerate(
+            zip(verdicts, pairwise(borders), strict=True)
+        )
+    ]
 
 
 def changes(report: Grounding | None) -> tuple[VerdictChange, ...]:
     """Return the verdicts of a verifier; `sentence` events contain the rules' verdicts."""
     return tuple(
         VerdictChange(
-            index=place, verdict=one.verdict, decided_by=one.decided_by, reasons=one.reasons
+            index=place,
+            verdict=sentence.verdict,
+            decided_by=sentence.decided_by,
+            reasons=sentence.reasons,
         )
-        for place, one in enumerate(report.sentences if report is not None else ())
-        if one.decided_by and one.decided_by != RULES
+        for place, sentence in enumerate(report.sentences if report is not None else ())
+        if sentence.decided_by and sentence.decided_by != RULES
     )
-
-
-def _by_rules(one: SentenceVerdict) -> Verdict:
-    return one.verdict if one.decided_by in (None, RULES) else "unverified"

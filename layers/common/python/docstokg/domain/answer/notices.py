@@ -30,21 +30,23 @@ NO_EMBEDDER = (
 )
 
 
-def listed(names: Sequence[str], most: int = 5) -> str:
-    """Return the first `most` names, cut to 60 characters, and the number of others, joined."""
-    shown = [name if len(name) <= LEGIBLE else f"{name[:LEGIBLE]}\u2026" for name in names[:most]]
-    more = [f"{len(names) - most} more"] if len(names) > most else []
-    return ", ".join([*shown, *more])
+def listed(names: Sequence[str], limit: int = 5) -> str:
+    """Return the first `limit` names, cut to 60 characters, and the number of others, joined."""
+    labels = [name if len(name) <= LEGIBLE else f"{name[:LEGIBLE]}\u2026" for name in names[:limit]]
+    remainder = [f"{len(names) - limit} more"] if len(names) > limit else []
+    return ", ".join([*labels, *remainder])
 
 
-def nothing_has(field: str, values: Iterable[str], there: Iterable[str], around: str) -> list[str]:
+def nothing_has(
+    field: str, values: Iterable[str], available: Iterable[str], around: str
+) -> list[str]:
     """Return a warning that lists the values of `field` missing in `there` (folded), if any."""
-    kinds = sorted(there)
+    kinds = sorted(available)
     unknown = [value for value in values if value.casefold() not in kinds]
     if not unknown:
         return []
-    known = listed(kinds, KINDS_LISTED) or "none"
-    return [f"{field}: not found near {around}: {listed(unknown)}; available: {known}"]
+    choices = listed(kinds, KINDS_LISTED) or "none"
+    return [f"{field}: not found near {around}: {listed(unknown)}; available: {choices}"]
 
 
 def model_failed(why: str, instead: str | None) -> str:
@@ -102,6 +104,11 @@ def is_abstention(answer: str) -> bool:
     return plain.rstrip(".").casefold() == ABSTENTION.rstrip(".").casefold()
 
 
-def rows_shown(shown: int, count: int) -> str:
+def nothing_found(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the warning for names of the question that no passage has, if any."""
+    return (f"Nothing found for {listed(names)}.",) if names else ()
+
+
+def rows_shown(rows: int, count: int) -> str:
     """Return the warning for an answer that consists of the rows that match the question."""
-    return f"The answer shows {shown} of {count} matching rows."
+    return f"The answer shows {rows} of {count} matching rows."

@@ -97,7 +97,7 @@ def _holds(claim: str, cell: str) -> bool:
 
 def _names(claim: str, text: str) -> Iterator[str]:
     tokens = list(_TOKEN.finditer(claim))
-    known = names(claim)
+    proper_names = names(claim)
     # A capitalised first word is a name if a capitalised word follows: "Nora Lind signs".
     leading = " ".join(token[0] for token in tokens[:2]).istitle() and len(tokens) > 1
     words = frozenset(WORD.findall(normalise(text)))
@@ -108,9 +108,11 @@ def _names(claim: str, text: str) -> Iterator[str]:
         name = token[0]
         folded = normalise(name)
         is_first = place == 0 and leading and not is_everyday(folded)
-        if folded not in known and not is_first:
+        if folded not in proper_names and not is_first:
             continue
-        is_month = any(one.kind == "day" and is_stated(one, values(text)) for one in values(name))
+        is_month = any(
+            value.kind == "day" and is_stated(value, values(text)) for value in values(name)
+        )
         if is_month or _UNIT.fullmatch(name):
             continue
         if name.isupper() and name in initials:  # an abbreviation of a name in the source

@@ -48,7 +48,7 @@ _BRIEF = 9
 class Part:
     """A part at `text[start:end]`.
 
-    `shown`: its text without markers; a row includes column names. `above`: heading and
+    `text`: without markers; a row includes column names. `above`: heading and
     announcement. `before`: previous sentence under the same heading, after a question
     also the question. `lead`: the line with a colon
     that announces its list or code. `cells`, `columns`: for rows of tables.
@@ -57,7 +57,7 @@ class Part:
     start: int
     end: int
     kind: Kind
-    shown: str
+    text: str
     above: str = ""
     before: str = ""
     lead: str = ""
@@ -73,7 +73,7 @@ class Part:
         if self.cells:
             same = len(self.columns) == len(self.cells)
             return tuple(zip(self.columns, self.cells, strict=True)) if same else ()
-        pairs = [field.partition(": ") for field in _FIELDS.split(self.shown)]
+        pairs = [field.partition(": ") for field in _FIELDS.split(self.text)]
         complete = len(pairs) > 1 and all(name and value for name, _, value in pairs)
         return tuple((name, value) for name, _, value in pairs) if complete else ()
 
@@ -85,39 +85,39 @@ def parts(text: str, borders: Borders = ()) -> tuple[Part, ...]:
 
     `borders`: sentence spans; computed if empty.
     """
-    made: list[Part] = []
+    sequence: list[Part] = []
     heading = lead = before = ""
     columns: tuple[str, ...] = ()
-    for start, stop, known in _stretches(text, borders):
+    for start, stop, line_kind in _stretches(text, borders):
         end = start + len(_without_rule(text[start:stop]))
-        shown = STRUCK_OUT.sub("", strip_markers(text[start:end])).strip()
-        kind = known or _kind(text, start, end, shown)
+        plain = STRUCK_OUT.sub("", strip_markers(text[start:end])).strip()
+        kind = line_kind or _kind(text, start, end, plain)
         if kind in ("heading", "title"):
-            shown = _HEADING.sub("", _UNDERLINED.sub(r"\1", shown)).strip("#*_ ")
-            heading, lead, before = shown, "", ""
-            made.append(Part(start, end, kind, shown))
+            plain = _HEADING.sub("", _UNDERLINED.sub(r"\1", plain)).strip("#*_ ")
+            heading, lead, before = plain, "", ""
+            sequence.append(Part(start, end, kind, plain))
             continue
-        row = cells(shown.split("\n")[0]) if known in ("head", "row") else ()
+        row = cells(plain.split("\n")[0]) if line_kind in ("head", "row") else ()
         columns = row if kind == "head" else columns if row else ()
         if kind == "item":
-            shown = _ITEM.sub("", shown)
+            plain = _ITEM.sub("", plain)
         elif kind == "row":
-            shown = read_row(row, columns) if row else in_one_line(shown)
-        if made and made[-1].kind == "code" != kind:
+            plain = read_row(row, columns) if row else in_one_line(plain)
+        if sequence and sequence[-1].kind == "code" != kind:
             lead = ""
         above = f"{heading} {lead}".strip()
-        made.append(Part(start, end, kind, shown, above, before, lead, row, columns, heading))
-        if shown.endswith(":"):
-            lead = shown
+        sequence.append(Part(start, end, kind, plain, above, before, lead, row, columns, heading))
+        if plain.endswith(":"):
+            lead = plain
         elif kind == "sentence":
             lead = ""
         if kind == "sentence":
-            line = " ".join(shown.split())
+            line = " ".join(plain.split())
             # The brief sentences after a question belong to it.
             is_reply = "?" in before and "?" not in line and len(line.split()) < _BRIEF
             # The limit keeps the sum of all `before` linear.
             before = f"{before} {line}" if is_reply and len(before) < LONGEST else line
-    return tuple(made)
+    return tuple(sequence)
 
 
 def _without_rule(piece: str) -> str:
@@ -129,8 +129,8 @@ def _without_rule(piece: str) -> str:
 def _stretches(text: str, borders: Borders) -> Iterator[tuple[int, int, Kind | None]]:
     at = 0
     for begin, stop in (*fences(text), (len(text), len(text))):
-        own = borders or [(at + a, at + b) for a, b in sentence_spans(text[at:begin])]
-        for a, b in own:
+        spans = borders or [(at + a, at + b) for a, b in sentence_spans(text[at:begin])]
+        for a, b in spans:
             inside = _STRETCH.search(text, max(a, at), max(at, min(b, begin)))
             if inside is not None:
                 yield from _lines(text, *inside.span())
@@ -142,7 +142,7 @@ def _stretches(text: str, borders: Borders) -> Iterator[tuple[int, int, Kind | N
 
 def fences(text: str) -> list[tuple[int, int]]:
     """Return the ranges of fenced code blocks."""
-    return [one for one in code_ranges(text) if text[slice(*one)].lstrip().startswith(FENCES)]
+    return [span for span in code_ranges(text) if text[slice(*span)].lstrip().startswith(FENCES)]
 
 
 def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int, Kind | None]]:
@@ -169,19 +169,19 @@ def _is_code(text: str, start: int, last: tuple[int, int]) -> bool:
     return (is_announced and not is_plain) or _PROMPT.match(text, start) is not None
 
 
-def _kind(text: str, start: int, end: int, shown: str) -> Kind:
-    if _HEADING.match(shown) or _UNDERLINED.match(shown):
+def _kind(text: str, start: int, end: int, plain: str) -> Kind:
+    if _HEADING.match(plain) or _UNDERLINED.match(plain):
         return "heading"
-    lines = shown.splitlines()
-    fields = lines if len(lines) > 1 else _FIELDS.split(shown)
+    lines = plain.splitlines()
+    fields = lines if len(lines) > 1 else _FIELDS.split(plain)
     if len(fields) > 1 and all(map(_FIELD.match, fields)):
         return "row"
-    if _ITEM.match(shown):
+    if _ITEM.match(plain):
         return "item"
     before = text[max(0, start - _NEAR) : start].rstrip(" \t")
     is_alone = before[-2:] in ("", "\n\n") and text[end : end + 2] == "\n\n" and len(lines) == 1
-    if is_alone and len(shown) <= _LONGEST_TITLE and end + 2 < len(text):
-        return "title" if shown.endswith("?") or not _ENDS.search(shown) else "sentence"
+    if is_alone and len(plain) <= _LONGEST_TITLE and end + 2 < len(text):
+        return "title" if plain.endswith("?") or not _ENDS.search(plain) else "sentence"
     return "sentence"
 
 
@@ -189,8 +189,8 @@ def cells(line: str) -> tuple[str, ...]:
     """Return the cells of a table line; () for other lines."""
     line = line.strip()
     if not line.startswith("|"):
-        found = _CELLS.split(line)
-        return tuple(found) if len(found) > 1 else ()
+        fields = _CELLS.split(line)
+        return tuple(fields) if len(fields) > 1 else ()
     inner = _BORDER.split(line)[1:]
     if len(inner) < 2:
         return ()
@@ -216,8 +216,8 @@ def read_row(row: Sequence[str], columns: Sequence[str]) -> str:
 
 def in_one_line(text: str) -> str:
     """Join lines, with semicolons after those that do not end a sentence."""
-    first, *rest = text.splitlines() or [""]
-    for line in rest:
+    first, *others = text.splitlines() or [""]
+    for line in others:
         first += (" " if first.rstrip().endswith((".", "!", "?", "\u3002")) else "; ") + line
     return first
 
@@ -228,35 +228,35 @@ def units(text: str, borders: Borders = ()) -> tuple[Part, ...]:
 
     Excludes headings, questions, list announcements and comments.
     """
-    found = parts(text, borders)
-    made: list[Part] = []
+    sequence = parts(text, borders)
+    quotable: list[Part] = []
     at = 0
-    while at < len(found):
-        run = _run(text, found[at:])
+    while at < len(sequence):
+        run = _run(text, sequence[at:])
         if run[0].kind == "code":
-            made.append(_block(text, run))
+            quotable.append(_block(text, run))
         else:
             if run[0].kind == "item" and (whole := _list(run)) is not None:
-                made.append(whole)
-            made += (replace(one, shown=" ".join(one.shown.split())) for one in run)
+                quotable.append(whole)
+            quotable += (replace(part, text=" ".join(part.text.split())) for part in run)
         at += len(run)
-    return tuple(one for one in made if _is_unit(text, one))
+    return tuple(part for part in quotable if _is_unit(text, part))
 
 
-def _run(text: str, found: Sequence[Part]) -> Sequence[Part]:
+def _run(text: str, sequence: Sequence[Part]) -> Sequence[Part]:
     size = 1
-    while size < len(found) and found[0].kind == found[size].kind in ("item", "code"):
-        between = text[found[size - 1].end : found[size].start]
+    while size < len(sequence) and sequence[0].kind == sequence[size].kind in ("item", "code"):
+        between = text[sequence[size - 1].end : sequence[size].start]
         if any(fence in between for fence in FENCES) or "\n\n" in between:
             break
         size += 1
-    return found[:size]
+    return sequence[:size]
 
 
 def _block(text: str, lines: Sequence[Part]) -> Part:
     begin = text.rfind("\n", 0, lines[0].start) + 1
-    shown = textwrap.dedent(text[begin : lines[-1].end]).strip("\n")
-    return replace(lines[0], end=lines[-1].end, shown=shown)
+    code = textwrap.dedent(text[begin : lines[-1].end]).strip("\n")
+    return replace(lines[0], end=lines[-1].end, text=code)
 
 
 def _list(run: Sequence[Part]) -> Part | None:
@@ -264,18 +264,18 @@ def _list(run: Sequence[Part]) -> Part | None:
     lead = first.lead or (first.above and not first.before and f"{first.above}:")
     if not lead or len(run) < 2:
         return None
-    texts = "; ".join(" ".join(one.shown.split()).rstrip(".;,") for one in run)
-    return replace(first, end=run[-1].end, kind="list", shown=f"{lead} {texts}.")
+    texts = "; ".join(" ".join(item.text.split()).rstrip(".;,") for item in run)
+    return replace(first, end=run[-1].end, kind="list", text=f"{lead} {texts}.")
 
 
-def _is_unit(text: str, one: Part) -> bool:
-    if one.kind in ("heading", "title", "head") or one.shown.startswith("<!--"):
+def _is_unit(text: str, part: Part) -> bool:
+    if part.kind in ("heading", "title", "head") or part.text.startswith("<!--"):
         return False
-    if len(one.shown) > LONGEST or one.shown.rstrip("*_ ").endswith(("?", "\uff1f")):
+    if len(part.text) > LONGEST or part.text.rstrip("*_ ").endswith(("?", "\uff1f")):
         return False
-    if one.kind not in ("sentence", "item"):
-        return bool(one.shown)
-    return not (is_short(one.shown) or announces(text, one.start, one.end))
+    if part.kind not in ("sentence", "item"):
+        return bool(part.text)
+    return not (is_short(part.text) or announces(text, part.start, part.end))
 
 
 def is_short(text: str) -> bool:
@@ -285,11 +285,11 @@ def is_short(text: str) -> bool:
 
 def announces(text: str, start: int, end: int) -> bool:
     """Return whether `text[start:end]` introduces a list: a final colon, or no stop before it."""
-    own = text[start:end].rstrip()
-    if own.endswith((":", "\uff1a")):
+    line = text[start:end].rstrip()
+    if line.endswith((":", "\uff1a")):
         return True
     below = _ITEM_BELOW.match(text, end)
-    if below is None or is_stopped(own):
+    if below is None or is_stopped(line):
         return False
     item = AT_ITEM.match(text, text.rfind("\n", 0, start) + 1)
     return item is None or len(item[1]) < len(below[1])

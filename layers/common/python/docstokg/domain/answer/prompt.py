@@ -77,15 +77,15 @@ def conversation(turns: Sequence[Turn]) -> str:
 def passages_within(blocks: Sequence[Block], max_tokens_context: int) -> tuple[str, ...]:
     """Return the texts of the blocks that fit, at least the first."""
     count = fitting((tokens(block_text(block)) for block in blocks), max_tokens_context)
-    given = blocks[: max(1, count)]
-    ranks = frozenset(block.rank for block in given)
-    return tuple(block_text(block, ranks) for block in given)
+    included = blocks[: max(1, count)]
+    ranks = frozenset(block.rank for block in included)
+    return tuple(block_text(block, ranks) for block in included)
 
 
-def block_text(block: Block, given: Collection[int] | None = None) -> str:
+def block_text(block: Block, included: Collection[int] | None = None) -> str:
     """Return a block: source line, graph lines, fenced passage.
 
-    `given`: ranks of all blocks in the prompt (None: any).
+    `included`: ranks of all blocks in the prompt (None: any).
     """
     title = "" if block.subject in ("", block.document_name) else f", {_field(block.subject)}"
     page = f", Page {_field(str(block.page))}" if block.page is not None else ""
@@ -97,7 +97,7 @@ def block_text(block: Block, given: Collection[int] | None = None) -> str:
     if block.kg_match and (block.related or not block.kg_match.endswith(_ONLY_NAMED)):
         lines.append(f"    KG Match: {_field(block.kg_match)}")
     if block.related:
-        facts = ", ".join(_fact(one, given) for one in block.related)
+        facts = ", ".join(_fact(fact, included) for fact in block.related)
         lines.append(f"    Related: {facts}")
     lines += [OPEN.format(rank=block.rank), defused(block.text), CLOSE.format(rank=block.rank)]
     return "\n".join(lines)
@@ -109,15 +109,19 @@ def defused(text: str) -> str:
     Runs of angle brackets become one character, square brackets around numbers round, "PASSAGE"
     next to a fence lower case; invisible and bidi characters are removed.
     """
-    visible = text
-    if not text.translate(_BREAKS).isprintable():  # otherwise no character is invisible
-        visible = "".join(
-            char for char in text if char in "\n\t" or unicodedata.category(char) not in _UNSEEN
-        )
-    plain = _BRACKETED_NUMBER.sub(r"(\1)", visible)
+    plain = _BRACKETED_NUMBER.sub(r"(\1)", printable(text))
     plain = _ANGLES.sub(lambda match: match[0][0], plain)
     plain = _FENCE_WORD.sub(lambda match: match[0].casefold(), plain)
     return _BLANK_LINES.sub("\n", plain).strip()
+
+
+def printable(text: str) -> str:
+    """Return a text without control, format, surrogate, private and unassigned characters."""
+    if text.translate(_BREAKS).isprintable():
+        return text
+    return "".join(
+        char for char in text if char in "\n\t" or unicodedata.category(char) not in _UNSEEN
+    )
 
 
 def without_echo(answer: str) -> str:
@@ -128,8 +132,8 @@ def without_echo(answer: str) -> str:
     return answer
 
 
-def _fact(fact: GraphFact, given: Collection[int] | None) -> str:
-    is_given = fact.stated_in is not None and (given is None or fact.stated_in in given)
+def _fact(fact: GraphFact, included: Collection[int] | None) -> str:
+    is_given = fact.stated_in is not None and (included is None or fact.stated_in in included)
     return _field(fact.text) + (f" (stated in [{fact.stated_in}])" if is_given else "")
 
 

@@ -16,7 +16,6 @@ from docstokg.domain.answer.parts import (
     is_short,
     is_stopped,
     parts,
-    read_row,
     units,
 )
 from docstokg.domain.answer.statements import Statement
@@ -113,10 +112,10 @@ def _folded(text: str) -> str:
 
 
 def _squeezed(folded: str, *, is_open: bool = False) -> str:
-    ended = folded.strip() if is_open else folded.strip().rstrip(_ENDS)
-    start = None if is_open else _START.match(ended)
-    shown = ended[start.end() :] if start is not None else ended
-    return re.sub(r"\s+", " ", _SPACE.sub("", shown))
+    trimmed = folded.strip() if is_open else folded.strip().rstrip(_ENDS)
+    start = None if is_open else _START.match(trimmed)
+    text = trimmed[start.end() :] if start is not None else trimmed
+    return re.sub(r"\s+", " ", _SPACE.sub("", text))
 
 
 def _of_row(text: str) -> str:
@@ -128,8 +127,8 @@ def find_statement(statement: Statement, passage: str, sentences: Borders = ()) 
 
     A row needs the same column names, an item its announcement.
     """
-    found = [find_quotation(text, passage, sentences) for text in statement.quotable]
-    return found[-1] if found and all(found) else None
+    spans = [find_quotation(text, passage, sentences) for text in statement.quotable]
+    return spans[-1] if spans and all(spans) else None
 
 
 def find_quotation(text: str, passage: str, sentences: Borders) -> Span | None:
@@ -143,9 +142,9 @@ def find_quotation(text: str, passage: str, sentences: Borders) -> Span | None:
     if not wanted:
         return None
     pieces = _pieces(passage, sentences)
-    one = pieces.single.get(wanted) or pieces.rows.get(_of_row(text))
-    if one is not None and _is_quoted(one, text):
-        return Span(one.start, one.end)
+    piece = pieces.single.get(wanted) or pieces.rows.get(_of_row(text))
+    if piece is not None and _is_quoted(piece, text):
+        return Span(piece.start, piece.end)
     span = _of_cells(_of_row(text), pieces.tables)
     if span is not None or is_short(text):
         return span
@@ -175,12 +174,12 @@ def _under_heading(text: str, passage: str, borders: Borders) -> Span | None:
     return None
 
 
-def _is_quoted(one: _Piece, text: str) -> bool:
-    if one.is_lead:
+def _is_quoted(piece: _Piece, text: str) -> bool:
+    if piece.is_lead:
         return text.rstrip().endswith(":")
-    if one.is_fragment and (first := WORD.search(text)) is not None and first[0][0].isupper():
+    if piece.is_fragment and (first := WORD.search(text)) is not None and first[0][0].isupper():
         return False
-    return one.is_short or not is_short(text)
+    return piece.is_short or not is_short(text)
 
 
 def _in_a_row(wanted: str, pieces: _Pieces) -> Span | None:
@@ -196,7 +195,7 @@ def _in_a_row(wanted: str, pieces: _Pieces) -> Span | None:
 # Every sentence of an answer is compared with the same passages.
 @lru_cache(maxsize=256)
 def _pieces(passage: str, borders: Borders) -> _Pieces:
-    made = _Pieces({}, {}, [], "", {}, {})
+    pieces = _Pieces({}, {}, [], "", {}, {})
     joined: list[str] = []
     size = 0
     for piece in _sentences(passage, parts(passage, borders)):
@@ -204,37 +203,37 @@ def _pieces(passage: str, borders: Borders) -> _Pieces:
         form = comparable(text)
         if not form:
             continue
-        made.single.setdefault(form, piece)
+        pieces.single.setdefault(form, piece)
         if piece.is_lead or piece.is_fragment:
             joined.append(_BREAK)
             size += len(_BREAK)
             continue
         whole = _squeezed(_folded(text), is_open=True)
-        made.starts[size] = piece.start
-        made.ends[size + whole.find(form) + len(form)] = piece.end
+        pieces.starts[size] = piece.start
+        pieces.ends[size + whole.find(form) + len(form)] = piece.end
         joined.append(whole)
         size += len(whole)
     for part in parts(passage, borders):
-        if part.kind == "row":
-            for text in _readings(part):
-                made.rows.setdefault(_of_row(text), _Piece(part.start, part.end, is_short=True))
+        if part.kind == "row" and (not part.cells or (part.cells[0] and part.cells[1:])):
+            text = " ".join(part.cells) or part.text
+            pieces.rows.setdefault(_of_row(text), _Piece(part.start, part.end, is_short=True))
         if part.fields:
-            made.tables.append(_cells(part))
+            pieces.tables.append(_cells(part))
     for unit in units(passage, borders):
         for span, text in _of_unit(unit, passage):
             piece = _Piece(*span, is_short=unit.kind == "code")
-            made.single.setdefault(comparable(text), piece)
-    made.single.pop("", None)
-    made.rows.pop("", None)
-    return made._replace(joined="".join(joined))
+            pieces.single.setdefault(comparable(text), piece)
+    pieces.single.pop("", None)
+    pieces.rows.pop("", None)
+    return pieces._replace(joined="".join(joined))
 
 
-def _sentences(passage: str, found: tuple[Part, ...]) -> Iterator[_Piece]:
-    for place, part in enumerate(found):
+def _sentences(passage: str, sequence: tuple[Part, ...]) -> Iterator[_Piece]:
+    for place, part in enumerate(sequence):
         if part.kind in ("code", "row", "head"):
             continue
-        is_last = place == len(found) - 1
-        if is_last and place > 0 and _is_cut(passage, found[place - 1], part):
+        is_last = place == len(sequence) - 1
+        if is_last and place > 0 and _is_cut(passage, sequence[place - 1], part):
             continue
         is_lead = announces(passage, part.start, part.end)
         is_fragment = place == 0 and _FRAGMENT.match(passage, part.start) is not None
@@ -260,34 +259,26 @@ def _cells(row: Part) -> _Cells:
     return _Cells(Span(row.start, row.end), keys, re.compile(rf"({'|'.join(forms)})[;:|]* ?"))
 
 
-def _readings(row: Part) -> Iterator[str]:
-    if not row.cells:
-        yield row.shown
-    elif row.cells[0] and len(row.cells) > 1:
-        yield from (" ".join(row.cells), read_row(row.cells, ()), row.shown)
-        if len(row.columns) == len(row.cells):
-            for name, value in zip(row.columns[1:], row.cells[1:], strict=True):
-                yield f"{row.cells[0]} {name} {value}" if value else ""
-
-
 def _of_unit(unit: Part, passage: str) -> Iterator[tuple[Span, str]]:
     span = Span(unit.start, unit.end)
     if unit.kind == "code":
         yield from _of_code(passage, span)
     elif unit.kind == "list":
-        yield span, unit.shown
-        yield from ((span, unit.shown[slice(*own)]) for own in sentence_spans(unit.shown))
+        yield span, unit.text
+        yield from ((span, unit.text[slice(*sentence)]) for sentence in sentence_spans(unit.text))
 
 
 def _of_code(passage: str, block: Span) -> Iterator[tuple[Span, str]]:
     code = passage[slice(*block)]
     # Same length, so that sentence offsets apply to the code.
     bare = _COMMENT_MARK.sub(lambda mark: " " * len(mark[0]), code)
-    whole = [own for own in sentence_spans(bare) if is_stopped(bare[slice(*own)])]
+    whole = [sentence for sentence in sentence_spans(bare) if is_stopped(bare[slice(*sentence)])]
     ends = {line.end() for line in re.finditer(r"[^\n]+", bare)}
-    wrapped = [own for own in whole if "\n" in bare[slice(*own)] and own.end in ends]
+    wrapped = [
+        sentence for sentence in whole if "\n" in bare[slice(*sentence)] and sentence.end in ends
+    ]
     lines = [Span(*line.span()) for line in _CODE_LINE.finditer(code)]
-    free = [one for one in lines if not any(a < one.end and one.start < b for a, b in wrapped)]
+    free = [line for line in lines if not any(a < line.end and line.start < b for a, b in wrapped)]
     for text, spans in ((bare, whole), (code, free)):
         for start, end in spans:
             yield Span(block.start + start, block.start + end), text[start:end]

@@ -59,21 +59,21 @@ def quoted(
     if unit.kind == "code":
         return _code(chosen, markers)
     if unit.kind in ("row", "list"):
-        text = visible(unit.shown) if whole or unit.kind == "list" else _row(query, unit)
+        text = visible(unit.text) if whole or unit.kind == "list" else _row(query, unit)
         text = _sentences(text, markers)
         return Quotation(text, Span(0, len(text)))
     before, after = _around(query, chosen, kinds)
     prefix = _prefix(unit) if not before else ""
-    lead = " ".join(_sentences(visible(part.shown), marker) for part in before)
+    lead = " ".join(_sentences(visible(part.text), marker) for part in before)
     lead = f"{lead} " if lead else prefix
-    text = _sentences(visible(unit.shown), markers)
-    rest = "".join(f" {_sentences(visible(part.shown), marker)}" for part in after)
-    return Quotation(f"{lead}{text}{rest}", Span(len(lead), len(lead) + len(text)))
+    text = _sentences(visible(unit.text), markers)
+    tail = "".join(f" {_sentences(visible(part.text), marker)}" for part in after)
+    return Quotation(f"{lead}{text}{tail}", Span(len(lead), len(lead) + len(text)))
 
 
 def leans(unit: Part) -> bool:
     """Return whether a sentence begins without a subject of its own."""
-    text = unit.shown.lstrip("*_ ")
+    text = unit.text.lstrip("*_ ")
     return LEANING.match(text) is not None
 
 
@@ -83,21 +83,22 @@ def _around(query: str, chosen: Candidate, kinds: Collection[str]) -> tuple[list
     place = next((i for i, part in enumerate(sequence) if part.start == unit.start), None)
     if place is None:
         return [], []
-    room = MOST_WORDS - len(unit.shown.split())
+    room = MOST_WORDS - len(unit.text.split())
     question = frozenset(stems(query))
     first = place
     while sequence[first].kind == "sentence" and first and _joins(block.text, sequence, first):
         first -= 1
-    in_item = sequence[first].kind == "item" and first < place
-    lacking = [kind for kind in kinds if not holds(kind, unit.shown, question)]
+    # A labelled clause is quoted as a whole, like an item.
+    is_whole = chosen.is_labelled or sequence[first].kind == "item"
+    lacking = [kind for kind in kinds if not holds(kind, unit.text, question)]
     before: list[Part] = []
     after: list[Part] = []
     last = place
     while last + 1 < len(sequence) and _joins(block.text, sequence, last + 1):
         following = sequence[last + 1]
-        size = len(following.shown.split())
-        wanted = sequence[first].kind == "item" or (
-            last == place and any(holds(kind, following.shown, question) for kind in lacking)
+        size = len(following.text.split())
+        wanted = is_whole or (
+            last == place and any(holds(kind, following.text, question) for kind in lacking)
         )
         if following.kind != "sentence" or size > room or not wanted:
             break
@@ -106,9 +107,9 @@ def _around(query: str, chosen: Candidate, kinds: Collection[str]) -> tuple[list
         after.append(following)
     while place > first:
         previous = sequence[place - 1]
-        size = len(previous.shown.split())
-        is_question = previous.shown.rstrip("*_ ").endswith("?")
-        if is_question or size > room or not (in_item or leans(sequence[place])):
+        size = len(previous.text.split())
+        is_question = previous.text.rstrip("*_ ").endswith("?")
+        if is_question or size > room or not (is_whole or leans(sequence[place])):
             break
         room -= size
         place -= 1
@@ -131,7 +132,7 @@ def _joins(text: str, sequence: Sequence[Part], place: int) -> bool:
 def _prefix(unit: Part) -> str:
     heading = " ".join((unit.lead or unit.heading).split()).strip(" :*_#")
     needed = leans(unit) and heading and not heading.endswith("?")
-    fresh = needed and not set(stems(heading)) <= set(stems(unit.shown))
+    fresh = needed and not set(stems(heading)) <= set(stems(unit.text))
     return f"{_plain(heading)}: " if fresh and len(heading) < 80 else ""
 
 
@@ -149,7 +150,7 @@ def _row(query: str, unit: Part) -> str:
             named.add(place)
     places = sorted((conditions | named) - {0})
     if not named - {0} or len(places) + 1 >= len(fields):
-        return visible(unit.shown)
+        return visible(unit.text)
     cells = "; ".join(": ".join(fields[place]) for place in places)
     return visible(
         f"{unit.cells[0]}: {cells}" if unit.cells else f"{': '.join(fields[0])}; {cells}"
@@ -157,11 +158,11 @@ def _row(query: str, unit: Part) -> str:
 
 
 def _code(chosen: Candidate, markers: str) -> Quotation:
-    unit, shown = chosen.unit, visible(chosen.unit.shown)
-    fence = "````" if "```" in shown else "```"
+    unit, code = chosen.unit, visible(chosen.unit.text)
+    fence = "````" if "```" in code else "```"
     lead = _plain(unit.lead or unit.above).rstrip(":.?") or chosen.block.document_name
     head = f"{lead} {markers}:\n\n{fence}\n"
-    return Quotation(f"{head}{shown}\n{fence}\n", Span(len(head), len(head) + len(shown)))
+    return Quotation(f"{head}{code}\n{fence}\n", Span(len(head), len(head) + len(code)))
 
 
 def _sentences(text: str, markers: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from docstokg.contracts.state import Block
-from docstokg.domain.answer.kinds import asked_kinds, holds
+from docstokg.domain.answer.kinds import Label, asked_kinds, holds, named_label, opening_label
 from docstokg.domain.answer.parts import Part, units
 from docstokg.domain.text.values import Value, is_stated, values
 from docstokg.domain.text.wording import content_stems
@@ -36,7 +36,7 @@ class Features(NamedTuple):
     rarity; a value in another notation counts; `words_around`: with title, heading and previous
     sentence. `place`: of its passage, 0 to 1. `long`: words above ten, in tens. `kind_missed`: 1 if
     the unit lacks the expected kind of answer, such as a number. `defines`: 1 if it opens the page
-    or section of the term that the question asks to define.
+    or section of the term that the question asks to define, 2 to 4 as returned by `label_fit`.
     """
 
     cosine: float
@@ -59,6 +59,11 @@ class Candidate(NamedTuple):
     features: Features
     words: frozenset[str]
     covered: Mapping[str, float]
+
+    @property
+    def is_labelled(self) -> bool:
+        """Whether the question names it by its label."""
+        return self.features.defines > 1
 
 
 def stems(text: str) -> tuple[str, ...]:
@@ -84,10 +89,10 @@ class AskedValue(NamedTuple):
     readings: tuple[Value, ...]
     words: frozenset[str]
 
-    def share(self, stated: Sequence[Value]) -> float:
+    def share(self, evidence: Sequence[Value]) -> float:
         """Return the share of the kinds of its readings that agree with a stated value."""
         kinds = {value.kind for value in self.readings}
-        agreed = {value.kind for value in self.readings if is_stated(value, stated)}
+        agreed = {value.kind for value in self.readings if is_stated(value, evidence)}
         return 1.0 if "amount" in agreed else len(agreed) / len(kinds)
 
 
@@ -131,13 +136,13 @@ def candidates(query: str, blocks: Sequence[Block]) -> list[Candidate]:
         (place, block, unit, words, called(words))
         for place, block in enumerate(blocks)
         for unit in units(block.text, block.sentences)
-        for words in (stems(unit.shown),)
+        for words in (stems(unit.text),)
     ]
     question = dict.fromkeys(stems(query))
     weights = rarities([aliased for *_, aliased in rows])
     rarity = {word: weights.get(word, math.log(1 + len(rows))) for word in question}
     total = sum(rarity.values()) or 1.0
-    numbers, term = asked_values(query), defined_name(query)
+    numbers, term, label = asked_values(query), defined_name(query), named_label(query)
     kinds = asked_kinds(query)
 
     def share(words: Collection[str], text: str) -> float:
@@ -148,22 +153,37 @@ def candidates(query: str, blocks: Sequence[Block]) -> list[Candidate]:
         return sum(covered.values()) / total
 
     result = []
-    for place, block, unit, words, aliased in rows:
+    for place, block, unit, words, plain in rows:
+        defines = label_fit(label, unit, block) if label else _defines(term, unit, block)
+        # A label is a value in another notation: "4." is "step 4".
+        aliased = plain.union(stems(" ".join(label))) if label and defines else plain
         around = f"{block.subject} {block.document_name} {unit.above} {unit.before}"
         wider = called(stems(around))
         features = Features(
             cosine=_cosine(unit, block),
-            words=share(aliased, unit.shown),
-            words_around=share(aliased | wider, f"{around} {unit.shown}"),
+            words=share(aliased, unit.text),
+            words_around=share(aliased | wider, f"{around} {unit.text}"),
             place=min(place, _LAST_PLACE) / _LAST_PLACE,
             long=max(0, min(_LONG_WORDS, len(words)) - _SHORT_WORDS) / 10,
-            kind_missed=float(misses(kinds, unit.shown, question)),
-            defines=_defines(term, unit, block) if term else 0.0,
+            kind_missed=float(misses(kinds, unit.text, question)),
+            defines=defines,
         )
         titled = aliased | called(stems(block.subject))
         covered = {word: weight for word, weight in rarity.items() if word in titled}
         result.append(Candidate(unit, block, features, frozenset(words), covered))
     return result
+
+
+def label_fit(label: Label, unit: Part, block: Block) -> float:
+    """Return whether a unit, its heading or its section opens with a label.
+
+    4 with the same noun, 3 without a noun, 2 for a list with such an item, else 0.
+    """
+    texts = (block.text[unit.start : unit.end], unit.heading, block.section.rpartition(" > ")[2])
+    if unit.kind == "list":
+        return 2.0 * (("", label[1]) in map(opening_label, texts[0].splitlines()))
+    openings = [*map(opening_label, texts)]
+    return 4.0 if label in openings else 3.0 * (("", label[1]) in openings)
 
 
 def misses(kinds: Collection[str], text: str, question: Collection[str]) -> bool:
@@ -175,7 +195,7 @@ def misses(kinds: Collection[str], text: str, question: Collection[str]) -> bool
 
 
 def _defines(term: tuple[str, ...], unit: Part, block: Block) -> float:
-    if unit.kind in ("code", "list"):
+    if not term or unit.kind in ("code", "list"):
         return 0.0
     is_first = not block.text[: unit.start].rpartition("\n\n")[0].strip("# \n")
     titled = stems(unit.above) == term or (is_first and stems(block.subject) == term)

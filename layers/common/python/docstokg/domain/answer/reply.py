@@ -2,7 +2,6 @@
 
 import json
 import re
-import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import cache, partial
 from importlib import resources
@@ -12,7 +11,7 @@ from typing import Any
 from docstokg.contracts.state import Block
 from docstokg.domain.answer.citations import outside_code
 from docstokg.domain.answer.notices import ABSTENTION
-from docstokg.domain.answer.prompt import without_echo
+from docstokg.domain.answer.prompt import printable, without_echo
 from docstokg.domain.text.sentences import sentence_spans
 from docstokg.domain.text.wording import content_stems
 from docstokg.domain.text.words import FOREIGN, STOP_WORDS, WORD, normalise, stem
@@ -86,8 +85,8 @@ _REFERENCE = re.compile(r"^ {0,3}\[[^\[\]\n]{1,300}\]:[ \t]*<?(\S{1,2000})[^\n]*
 _ENTITY = re.compile(r"[^/?#:]*&")
 _SCHEME = re.compile(r"[\s\x00-\x1f]*[A-Za-z][A-Za-z0-9+.-]*:")
 _MOST_PASSES = 8
-_JOINERS = "\u200c\u200d"
-_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
+# Joiners between letters of scripts that need them.
+_JOINER = re.compile(r"((?<=[^\x00-\x7f\s])[\u200c\u200d](?=[^\x00-\x7f\s]))")
 
 
 @cache
@@ -246,20 +245,10 @@ def _one_pass(text: str, passages: str) -> str:
     def words(match: re.Match[str]) -> str:
         return match[0] if match["url"] in passages else match["words"]
 
-    seen = "".join(
-        character
-        for place, character in enumerate(text)
-        if character in "\n\t"
-        or unicodedata.category(character) not in _UNSEEN
-        or (character in _JOINERS and _joins(text, place))
-    )
+    pieces = enumerate(_JOINER.split(text))
+    seen = "".join(piece if place % 2 else printable(piece) for place, piece in pieces)
     plain = _ADDRESS.sub(stored, _LINK.sub(words, seen))
     return outside_code(plain, partial(_TAG.sub, stored))
-
-
-def _joins(text: str, place: int) -> bool:
-    around = text[place - 1 : place] + text[place + 1 : place + 2]
-    return len(around) == 2 and all(not sign.isascii() and not sign.isspace() for sign in around)
 
 
 def _answer_of_json(text: str) -> str:

@@ -1,10 +1,13 @@
-"""Rows and statements of the same form."""
+"""Rows and statements of the same form, and comparisons."""
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
+from docstokg.contracts.state import Block
 from docstokg.domain.answer.reader_features import Candidate, asked_values, stems
 from docstokg.domain.text.names import capitalised_names
+from docstokg.domain.text.snippets import coverage, question_stems
 from docstokg.domain.text.values import values
 from docstokg.domain.text.words import WORD, fold, normalise
 
@@ -16,6 +19,42 @@ _COMPARING = re.compile(
     r"|unterschied|oder|beide|que|ou|o|di|che|dan|of)\b",
     re.IGNORECASE,
 )
+# "compare A and B", "the difference between A and B"; A and B do not begin with a digit.
+_COMPARED = re.compile(
+    r"\b(?:compar\w*|vergleich\w*|confront\w*|vergelijk\w*|between|zwischen|entre|tra|fra|tussen)"
+    r"\s+(?:the\s+)?(?P<first>[^\W\d][^?.,]{1,60}?)"
+    r"\s+(?:and|with|to|und|mit|et|avec|y|con|e|com|en|met)"
+    r"\s+(?:the\s+)?(?P<second>[^\W\d][^?.,]{1,60}?)[\s?.]*\Z",
+    re.IGNORECASE,
+)
+_JOINED = re.compile(
+    r"\b(?:and|or|than|versus|vs\.?|with|und|oder|als|mit|et|ou|que|avec|y|o|con|e|di|che|en|dan"
+    r"|met)\s+(?:the\s+)?\Z",
+    re.IGNORECASE,
+)
+# Share of a name's stems that a passage about it has.
+_NAMED = 0.5
+
+
+def missing_names(query: str, passages: Sequence[Block]) -> list[str]:
+    """Return the names in a comparison or conjunction that no passage has; [] if none has any."""
+    match = _COMPARED.search(query)
+    names = set(match.groups() if match else ())
+    for first, second in pairwise(() if match else capitalised_names(query)):
+        if _JOINED.search(query.partition(first)[2].partition(second)[0]):
+            names |= {first, second}
+    stems_of = {name: question_stems(name) for name in sorted(names)}
+    common = frozenset[str].intersection(*stems_of.values()) if names else frozenset[str]()
+    texts = [
+        " ".join((block.subject, block.text, *(other.in_question for other in block.other_names)))
+        for block in passages
+    ]
+    missing = [
+        name
+        for name, words in stems_of.items()
+        if all(coverage(words - common or words, text) < _NAMED for text in texts)
+    ]
+    return missing if len(missing) < len(names) else []
 
 
 def matching(query: str, pool: Sequence[Candidate], best: int) -> tuple[int, ...]:
@@ -38,9 +77,9 @@ def matching(query: str, pool: Sequence[Candidate], best: int) -> tuple[int, ...
         fields = pool[place].unit.fields
         text = " ".join(value for _, value in fields)
         words = question & frozenset(stems(text))
-        stated = values(pool[place].unit.shown)
+        row_values = values(pool[place].unit.text)
         conditions[place] = len(words) + sum(
-            number.share(stated) for number in numbers if not number.words <= words
+            number.share(row_values) for number in numbers if not number.words <= words
         )
     highest = max(conditions.values())
     return tuple(place for place in table if conditions[place] == highest)
@@ -56,7 +95,7 @@ def parallel(query: str, pool: Sequence[Candidate], best: int, *, every: bool) -
     `every`: return all of the same form, such as for "which is the oldest".
     """
     names = [fold(name) for name in capitalised_names(query)]
-    chosen = f" {fold(pool[best].unit.shown)} "
+    chosen = f" {fold(pool[best].unit.text)} "
     others = [name for name in dict.fromkeys(names) if f" {name} " not in chosen]
     is_comparison = len(names) > len(others) > 0 and _COMPARING.search(query) is not None
     if pool[best].unit.kind in ("code", "list") or not (every or is_comparison):
@@ -74,7 +113,7 @@ def parallel(query: str, pool: Sequence[Candidate], best: int, *, every: bool) -
         return tuple(same[:MOST_STATEMENTS]) if len(same) > 1 else ()
     places = [best]
     for name in others:
-        about = (p for p in same if f" {name} " in f" {fold(pool[p].unit.shown)} ")
+        about = (p for p in same if f" {name} " in f" {fold(pool[p].unit.text)} ")
         if (place := next(about, None)) is not None and place not in places:
             places.append(place)
     return tuple(sorted(places)) if len(places) > 1 else ()
@@ -82,7 +121,7 @@ def parallel(query: str, pool: Sequence[Candidate], best: int, *, every: bool) -
 
 def _form(candidate: Candidate) -> frozenset[str]:
     """Return the stems of a unit without names and numbers."""
-    text = candidate.unit.shown
+    text = candidate.unit.text
     names = {word for name in capitalised_names(f"{text}") for word in stems(name)}
     first = WORD.search(text)
     lead = {normalise(first[0])} if first is not None and first[0][:1].isupper() else set()

@@ -61,38 +61,38 @@ def statements(answer: str) -> tuple[Statement, ...]:
     `too_long`.
     """
     markers = find_markers(answer)
-    found = parts(answer)
-    made: list[Statement] = []
+    sequence = parts(answer)
+    claims: list[Statement] = []
     lead: Statement | None = None
     above: tuple[int, ...] = ()
-    for place, part in enumerate(found):
+    for place, part in enumerate(sequence):
         if place == MOST_STATEMENTS:
-            rest = Span(part.start, found[-1].end)
-            made.append(Statement(rest, (), "", "", (), "too_long"))
+            remainder = Span(part.start, sequence[-1].end)
+            claims.append(Statement(remainder, (), "", "", (), "too_long"))
             break
         ranks = ranks_within(markers, part.start, part.end)
-        claim = part.shown if part.kind in ("row", "code") else part.shown.strip(_EDGES)
-        quotable: tuple[str, ...] = (part.shown,)
+        claim = part.text if part.kind in ("row", "code") else part.text.strip(_EDGES)
+        quotable: tuple[str, ...] = (part.text,)
         if part.kind == "code":
             ranks = ranks or above
         elif part.kind == "item" and lead is not None:
             ranks = ranks or lead.ranks
             claim = f"{lead.claim.rstrip(':')} {claim}"
-            quotable = (lead.text, part.shown)
+            quotable = (lead.text, part.text)
         unchecked = _unchecked(part, is_cited=bool(ranks) or part.kind == "code")
         span = Span(part.start, part.end)
-        made.append(Statement(span, ranks, part.shown, claim, quotable, unchecked))
+        claims.append(Statement(span, ranks, part.text, claim, quotable, unchecked))
         if part.kind != "code":
             above = ranks
         if claim.endswith(":") and part.kind != "code":
-            lead = made[-1]
+            lead = claims[-1]
         elif part.kind in ("sentence", "title", "heading"):
             lead = None
-    return tuple(made)
+    return tuple(claims)
 
 
 def _unchecked(part: Part, *, is_cited: bool) -> Unchecked | None:
-    plain = part.shown.strip(_EDGES)
+    plain = part.text.strip(_EDGES)
     words = WORD.findall(plain)
     if (
         part.kind == "head"
@@ -110,7 +110,7 @@ def _unchecked(part: Part, *, is_cited: bool) -> Unchecked | None:
 
 
 def _claims_nothing(part: Part, plain: str) -> bool:
-    is_bold = part.shown.startswith("**") and part.shown.rstrip(" .").endswith("**")
+    is_bold = part.text.startswith("**") and part.text.rstrip(" .").endswith("**")
     is_heading = is_bold or part.kind == "heading"
     return is_heading or plain.endswith("?") or _COURTESY.fullmatch(plain) is not None
 
@@ -132,8 +132,8 @@ def without(answer: str, spans: Collection[Span]) -> str:
 def has_content(answer: str) -> bool:
     """Return whether an answer has a word or code apart from markers and references to sources."""
     return bool(code_ranges(answer)) or any(
-        WORD.search(one.text) and not _STUMP.fullmatch(one.text.strip(_BARE))
-        for one in statements(answer)
+        WORD.search(statement.text) and not _STUMP.fullmatch(statement.text.strip(_BARE))
+        for statement in statements(answer)
     )
 
 

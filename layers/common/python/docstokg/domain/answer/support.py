@@ -30,7 +30,7 @@ class Evidence(NamedTuple):
     header: str = ""
 
     @classmethod
-    def read(cls, text: str, header: str = "") -> Evidence:
+    def of(cls, text: str, header: str = "") -> Evidence:
         """Return a text with the sentence spans of `sentence_spans`."""
         return cls(text, sentence_spans(text), header)
 
@@ -85,7 +85,7 @@ def fitted() -> Model:
 
 
 def best_windows(
-    claim: str, evidence: Sequence[Evidence], most: int = WINDOWS
+    claim: str, evidence: Sequence[Evidence], limit: int = WINDOWS
 ) -> tuple[Window, ...]:
     """Return the windows with the highest share of a claim's stems, best first.
 
@@ -97,12 +97,12 @@ def best_windows(
         stems = [frozenset(content_stems(source.text[a:b])) for a, b in source.sentences]
         for first, span in enumerate(source.sentences):
             for last in range(first, min(first + 2, len(stems))):
-                own = stems[first] | stems[last]
+                covered = stems[first] | stems[last]
                 start, end = span[0], source.sentences[last][1]
                 text = source.text[start:end]
-                window = Window(place, start, end, text, _share(wanted, own))
-                ranked.append((-window.share, len(own), text, place, window))
-    return tuple(window for *_, window in nsmallest(most, ranked))
+                window = Window(place, start, end, text, _share(wanted, covered))
+                ranked.append((-window.share, len(covered), text, place, window))
+    return tuple(window for *_, window in nsmallest(limit, ranked))
 
 
 def features(
@@ -117,11 +117,11 @@ def features(
     """
     if not windows:
         return None
-    whole = "\n".join(part for one in evidence for part in (one.header, one.text) if part)
+    whole = "\n".join(part for source in evidence for part in (source.header, source.text) if part)
     folded = normalise(whole)
     stems = frozenset[str]().union(
-        *(content_stems(one.text[a:b]) for one in evidence for a, b in one.sentences),
-        *(content_stems(one.header) for one in evidence),
+        *(content_stems(source.text[a:b]) for source in evidence for a, b in source.sentences),
+        *(content_stems(source.header) for source in evidence),
     )
     return Features(
         share=_share(frozenset(content_stems(claim)), stems),
@@ -129,7 +129,7 @@ def features(
         cosine=max(cosines) if cosines else None,
         name_missing=float(any(name not in folded for name in names(claim))),
         number_missing=float(bool(unstated(claim, whole))),
-        length=math.log1p(sum(len(one.sentences) for one in evidence)),
+        length=math.log1p(sum(len(source.sentences) for source in evidence)),
     )
 
 
@@ -142,8 +142,8 @@ def score(values: Features | None, model: Model | None = None) -> float:
         return 0.0
     model = model or fitted()
     cosine = model.mean_cosine if values.cosine is None else values.cosine
-    own = values._replace(cosine=cosine)._asdict()
-    total = model.bias + sum(weight * own[name] for name, weight in model.weights.items())
+    by_name = values._replace(cosine=cosine)._asdict()
+    total = model.bias + sum(weight * by_name[name] for name, weight in model.weights.items())
     return 1 / (1 + math.exp(-total))
 
 

@@ -88,11 +88,11 @@ def signs_together(
 
 
 def _bridges(query: str, pool: Sequence[Candidate]) -> dict[tuple[int, int], float]:
-    known = f" {fold(query)} "
+    question = f" {fold(query)} "
     sharing: dict[str, list[int]] = {}
     for place, candidate in enumerate(pool):
         for name in _names(candidate):
-            if f" {name} " not in known:
+            if f" {name} " not in question:
                 sharing.setdefault(name, []).append(place)
     rarity = rarities([each.words.union(stems(each.block.subject)) for each in pool])
     bridges: dict[tuple[int, int], float] = {}
@@ -107,13 +107,13 @@ def _bridges(query: str, pool: Sequence[Candidate]) -> dict[tuple[int, int], flo
 
 def _is_about(candidate: Candidate, name: str) -> bool:
     """Return whether a name is in the title or in the first words of a candidate."""
-    words = fold(candidate.unit.shown).split()[: len(name.split()) + _OPENING]
+    words = fold(candidate.unit.text).split()[: len(name.split()) + _OPENING]
     return f" {name} " in f" {fold(candidate.block.subject)} " or f" {name} " in (
         f" {' '.join(words)} "
     )
 
 
 def _names(candidate: Candidate) -> list[str]:
-    text = f"{candidate.block.subject}. {candidate.unit.shown}"
+    text = f"{candidate.block.subject}. {candidate.unit.text}"
     names = (fold(name) for name in capitalised_names(text))
     return sorted({name for name in names if len(name) > 2})

@@ -15,18 +15,18 @@ def windows(text: str) -> tuple[str, ...]:
 
     Longer sentences are split every 600 characters.
     """
-    found: list[str] = []
+    pieces: list[str] = []
     begin = end = 0
     for span in sentence_spans(text):
         if span.end - begin > LONGEST:
-            found.append(text[begin:end])
+            pieces.append(text[begin:end])
             begin = span.start
             while span.end - begin > LONGEST:
-                found.append(text[begin : begin + LONGEST])
+                pieces.append(text[begin : begin + LONGEST])
                 begin += LONGEST
         end = span.end
-    found.append(text[begin:end])
-    return tuple(window.strip() for window in found if window.strip())
+    pieces.append(text[begin:end])
+    return tuple(window.strip() for window in pieces if window.strip())
 
 
 def best_windows(claim: str, passages: Sequence[str]) -> tuple[str, ...]:

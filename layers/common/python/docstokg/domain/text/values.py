@@ -167,7 +167,7 @@ def _points(text: str) -> tuple[Value, ...]:
         for match in pattern.finditer(plain):
             if any(a < match.end() and match.start() < b for a, b in taken):
                 continue
-            readings = list(_read(kind, match))
+            readings = list(_readings(kind, match))
             if readings:
                 taken.append(match.span())
                 points += [
@@ -181,7 +181,7 @@ def _power(match: re.Match[str]) -> Decimal:
     return Decimal((match["v"] or "1").replace(",", ".")).scaleb(int(exponent))
 
 
-def _read(kind: str, match: re.Match[str]) -> Iterator[Value]:
+def _readings(kind: str, match: re.Match[str]) -> Iterator[Value]:
     fields = match.groupdict()
     if kind == "date":
         yield from _dates(fields)
@@ -291,14 +291,14 @@ def unstated(claim: str, text: str) -> tuple[str, ...]:
 
     Spelled numbers below 3 and ordinals often count nothing ("one of the") and are not listed.
     """
-    stated, digits = values(text), numbers(text)
+    evidence, digits = values(text), numbers(text)
     points = _points(claim)
     dated = {(point.start, point.end) for point in points if point.kind == "date"}
     # The day of a date with a year counts only with that year.
-    met = [
+    matched = [
         point
         for point in points
-        if is_stated(point, stated)
+        if is_stated(point, evidence)
         and (point.kind != "day" or (point.start, point.end) not in dated)
     ]
     plain = ID_IN_CLAIM.sub(lambda match: " " * len(match[0]), claim)
@@ -313,6 +313,6 @@ def unstated(claim: str, text: str) -> tuple[str, ...]:
     missing = sorted(
         (start, end)
         for start, end in spans
-        if not any(point.start <= start and end <= point.end for point in met)
+        if not any(point.start <= start and end <= point.end for point in matched)
     )
     return tuple(dict.fromkeys(claim[start:end] for start, end in missing))
