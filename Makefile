@@ -123,7 +123,7 @@ smoke: ## ask, load, delete and trigger one alarm (URL=, ENV= for a deployed env
 	$(if $(URL),,$(error URL is required: make smoke URL=https://... ENV=dev))
 	@scripts/setup requirements.lock && .venv/bin/python -m infra.smoke --url $(URL) $(if $(filter-out file,$(origin ENV)),--env $(ENV))
 
-index-job: ## run a job on an OpenSearch index (JOB="register --bucket B --role R", "snapshot N", "restore N", "resize")
+index-job: ## run a job on an OpenSearch index (JOB="resize", "rebuild NAMESPACE", "agree RUN")
 	@scripts/setup requirements.lock && .venv/bin/python -m docstokg_local.cli.index_jobs $(JOB)
 
 clean: ## remove build output and caches, but no data

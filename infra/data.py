@@ -6,7 +6,6 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_opensearchservice as opensearch
 from constructs import Construct
 
-from docstokg.contracts.ingest import DAILY, REPOSITORY
 from infra.base import Stack
 from infra.nag import acknowledge, shared_arn
 from infra.network import Network
@@ -17,7 +16,6 @@ from infra.rights import allow, policy_of
 ENGINE = "OpenSearch_3.5"
 # Read-only APIs in use.
 READS = ("_search", "_msearch", "_mget", "_count", "_mapping")
-NAMED_BY_DAY = "A daily snapshot is named by its day; no other name can be touched."
 ANY_INDEX = (
     "The loader makes and fills indexes whose names it chooses, inside this one domain; no "
     "function has this policy."
@@ -61,13 +59,6 @@ class SearchData(Construct):
         shared = ("_aliases", "_msearch", "_mget")
         kinds = (name, f"{name}-*", f"{name}/*", f"{name}-*/*", *shared)
         allow(role, VERBS, *(f"{self._shared}/{kind}" for kind in kinds), stars=OWN_INDICES)
-
-    def grant_snapshots(self, role: iam.Role) -> None:
-        """Allow `role` to start, list and delete daily snapshots."""
-        whole, daily = (f"_snapshot/{REPOSITORY}/{end}" for end in ("_all", f"{DAILY}*"))
-        verbs = [verb for verb in VERBS if verb.endswith(("Get", "Put", "Delete"))]
-        arns = f"{self._shared}/{whole}", f"{self._shared}/{daily}"
-        allow(role, verbs, *arns, stars=NAMED_BY_DAY)
 
     def _domain(self, stack: Stack, network: Network | None) -> opensearch.CfnDomain:
         index, environment = self._environment.index, self._environment

@@ -32,7 +32,7 @@ class DataStack(Stack):
         self.state = State(self)
         self.search = SearchData(self, self.network)
         self.storage = Storage(self)
-        # Passed to the domain when the snapshot repository is registered.
+        # Passed to the domain to restore a snapshot of an earlier release by hand.
         roles = [self.storage.snapshots.role_arn]
         handing_over = iam.PolicyStatement(actions=["iam:PassRole"], resources=roles)
         self.search.loader.add_statements(handing_over)
@@ -44,6 +44,7 @@ class DataStack(Stack):
             LoaderPolicy=self.search.loader.managed_policy_arn,
             SnapshotBucket=self.storage.bucket.bucket_name,
             SnapshotRole=self.storage.snapshots.role_arn,
+            SnapshotRemoval=f"aws s3 rm s3://{self.storage.bucket.bucket_name} --recursive",
             DocumentBucket=self.intake.bucket.bucket_name,
             SourcesPolicy=self.intake.sources.managed_policy_arn,
             AlarmTopic=self.topic.topic_arn,

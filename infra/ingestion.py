@@ -10,7 +10,6 @@ from aws_cdk import aws_stepfunctions as stepfunctions
 from constructs import Construct
 
 from infra.base import Stack
-from infra.data import SearchData
 from infra.functions import Function
 from infra.intake import ANY_OBJECT, INBOX, RUNS, SOURCES, Intake
 from infra.observability import RUNNING, Observability
@@ -22,7 +21,7 @@ from infra.workflow import state_machine, substitutions
 ASL = ROOT / "statemachine" / "ingest.asl.json"
 LATE_H = 6
 WATCH_LOADS = {"job": "watch_loads"}
-SAVE = {"job": "snapshot"}
+WATCH_SHARDS = {"job": "watch_shards"}
 FOLLOW = ["states:DescribeExecution", "states:StopExecution"]
 KEPT_BACK = (
     "A load kept documents that were deleted below sources/, as they are over a fifth of their "
@@ -94,22 +93,13 @@ class Ingestion(Construct):
         description = "Measure how long the oldest load has been running; `ingest-late` hears"
         self.every("rate(5 minutes)", "Watch", documents, WATCH_LOADS, description)
 
-    def save(self, observability: Observability, close: Function, data: SearchData) -> None:
-        """Save the index daily, tried every hour; alarm for a failed one and two days without."""
-        data.grant_snapshots(close.role)
-        description = "Begin the day's snapshot unless it is there or a load is open"
-        self.every("rate(1 hour)", "Save", close, SAVE, description)
-        age = observability.service("index_snapshot_age_days", "Maximum", minutes=60)
-        description = "The index was not saved for two days: docs/operations.md, backup."
-        observability.alarm("Unsaved", age, 1, 3, description, silence="bad")
+    def watch_shards(self, observability: Observability, close: Function) -> None:
+        """Alarm while the index has other shards or replicas than configured."""
+        description = "Compare the shards of the index with the settings; `resize-due` hears"
+        self.every("rate(1 hour)", "Shards", close, WATCH_SHARDS, description)
         due = observability.service("index_resize_due", "Maximum", minutes=60)
         description = "Shards or replicas are not as configured: make index-job JOB=resize."
         observability.alarm("ResizeDue", due, 0, 2, description)
-        failed = observability.service("index_snapshots_failed", "Maximum", minutes=60)
-        description = (
-            "A daily snapshot did not end whole, and is taken again: docs/operations.md, backup."
-        )
-        observability.alarm("SnapshotFailed", failed, 0, 1, description)
 
     def every(
         self, when: str, name: str, function: Function, event: dict[str, str], description: str

@@ -96,8 +96,8 @@ class Intake(Construct):
         allow(role, ["s3:DeleteObject"], *arns, stars=ANY_OBJECT)
 
     def _operators(self) -> iam.ManagedPolicy:
-        arn, both = self.bucket.bucket_arn, (SOURCES, RUNS)
-        rights = self.rights(reads=both, writes=(SOURCES,), lists=(*both, POSTED), arn=arn)
+        arn, both = self.bucket.bucket_arn, (SOURCES, REGISTER)
+        rights = self.rights(reads=(*both, RUNS), writes=both, lists=(*both, RUNS, POSTED), arn=arn)
         # A rebuild runs uploads again, whose reports and versions are then not true.
         keys = (f"{SOURCES}*", f"{RUNS}*/report.json", f"{REGISTER}*")
         removing = iam.PolicyStatement(

@@ -68,7 +68,7 @@ class RunStack(Stack):
         observability = Observability(self, api, workflow, functions, dead, (topic, notices))
         ingestion.watch(observability, functions["documents"])
         if target.index.kind == "managed":  # an existing domain is saved by its owner
-            ingestion.save(observability, functions["ingest_close"], data.search)
+            ingestion.watch_shards(observability, functions["ingest_close"])
         watch_dependencies(observability, data, traces.queue, api.access_logs)
         if target.canary is not None:
             keep_asking(self, target.canary, workflow, observability)

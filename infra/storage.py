@@ -1,4 +1,4 @@
-"""Snapshot bucket."""
+"""Bucket of the snapshots of earlier releases."""
 
 import aws_cdk as cdk
 from aws_cdk import aws_s3 as s3

@@ -16,6 +16,7 @@ from docstokg.contracts.records import IndexInfo
 from docstokg.contracts.response import FieldProblem
 from docstokg.domain import base64url, time_budget
 from docstokg.domain.deadline import Deadline
+from docstokg.domain.identity import key_of
 from docstokg.errors import DocsToKGError, NotLoaded, cause
 from docstokg.observability import Telemetry
 from docstokg.ports import DocumentRegister, JobQueue, SearchIndex, every_document
@@ -81,7 +82,7 @@ def states(
     """Yield the state of each namespace that the caller may read, by name.
 
     Without namespaces whose documents are all hidden. The number of jobs is None if the queue
-    cannot be read.
+    cannot be read. With jobs an open load is theirs, and counts as running.
     """
     jobs: Mapping[str, int] | None
     try:
@@ -92,20 +93,22 @@ def states(
     names = {*register.namespaces(), *info.namespaces, *info.unfinished, *(jobs or ())} - {""}
     for name in sorted(filter(caller.may_read, names)):
         documents = chunks = hidden = 0
-        last = ("", "")
+        space, row = key_of(name)
+        loads = [(load.loaded_at, load.run_id) for load in register.find(space, [row])]
         for record in every_document(register, name):
             if not caller.sees(record.acl):
                 hidden += 1
                 continue
             documents, chunks = documents + 1, chunks + record.chunks
-            last = max(last, (record.loaded_at, record.run_id))
+            loads.append((record.loaded_at, record.run_id))
         if documents or not hidden:
+            last = max(loads, default=("", ""))
             yield ListedNamespace(
                 namespace=name,
                 documents=documents,
                 chunks=chunks,
-                last_load=LastLoad(run_id=last[1], at=last[0]) if documents else None,
+                last_load=LastLoad(run_id=last[1], at=last[0]) if last[0] else None,
                 may_load=caller.may_load(name),
-                unfinished=bool(info.open_run(name)),
+                unfinished=bool(info.open_run(name)) and not (jobs or {}).get(name),
                 jobs=None if jobs is None else jobs.get(name, 0),
             )

@@ -367,6 +367,13 @@ def test_a_vector_store_is_a_namespace(client) -> None:
     assert response.output_text
 
 
+@pytest.mark.parametrize("names", [-1e308, "default", [["default"]], [None], {"a": 1}])
+def test_vector_stores_that_are_no_names_are_refused(client, names) -> None:
+    stores = [{"type": "file_search", "vector_store_ids": names}]
+    with pytest.raises(openai.BadRequestError, match="vector_store_ids"):
+        CALLS["responses"](client, model="extractive", tools=stores)
+
+
 def test_a_schema_in_the_prompt_is_refused(client) -> None:
     foreign = 'JSON schema:\n{"type": "object", "properties": {"mood": {"type": "string"}}}'
     messages = [{"role": "system", "content": foreign}, QUESTION]

@@ -266,7 +266,9 @@ def _people(deployed: Deployed) -> Iterator[Right]:
     yield from _may(page, sources, objects, f"{bucket}/sources/default/a/b.md")
     yield from _may(page, sources, "s3:GetObject DeleteObject", f"{bucket}/runs/1/report.json")
     yield from _may(page, sources, "s3:DeleteObject", f"{bucket}/register/default.json.gz")
-    for prefix in ("sources/default/", "posted/default/", "runs/1/"):
+    decision = f"{bucket}/register/default/decisions/1.json"
+    yield from _may(page, sources, "s3:GetObject PutObject", decision)
+    for prefix in ("sources/default/", "posted/default/", "runs/1/", "register/default/"):
         yield from _may(page, sources, "s3:ListBucket", bucket, {"s3:prefix": prefix})
     yield from _may(page, sources, "kms:Decrypt GenerateDataKey", _key(deployed), via("s3"))
     role = _role(deployed, "Pruning")

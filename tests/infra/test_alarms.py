@@ -56,7 +56,7 @@ def test_alarms_tell_somebody_and_cover_the_operations_page(template: Template) 
         for kind in ("errors", "throttles", "slow"):
             assert any(name.endswith(f"-{kind}-{spec.name}") for name in names), spec.name
     ends = ["ingest-failed", "ingest-late", "sources-failed", "kept-back"]
-    ends += ["unsaved", "snapshot-failed", "resize-due"] if ours.index.kind == "managed" else []
+    ends += ["resize-due"] if ours.index.kind == "managed" else []
     for end in ends:
         assert any(name.endswith(end) for name in names), end
     assert template.all("AWS::Budgets::Budget")

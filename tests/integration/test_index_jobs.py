@@ -1,6 +1,7 @@
-"""A snapshot restored on a real server: lost chunks are found again, and loading continues."""
+"""Resizes on a real server while it answers, and a snapshot of an earlier release."""
 
 import hashlib
+import json
 import os
 import signal
 import subprocess
@@ -11,25 +12,25 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import batched
-from pathlib import Path
 from typing import Any
 
 import httpx
 import numpy as np
 import pytest
 
-from docstokg.adapters.opensearch import snapshots
+from docstokg.adapters.opensearch import resizing
 from docstokg.adapters.opensearch.documents import OpenSearchRegister
 from docstokg.adapters.opensearch.index import OpenSearchIndex
 from docstokg.adapters.opensearch.layout import Shards
+from docstokg.adapters.opensearch.lease import LEASES
+from docstokg.adapters.opensearch.resizing import Resizing
 from docstokg.adapters.opensearch.server import Server
-from docstokg.adapters.opensearch.snapshots import Snapshots
 from docstokg.adapters.opensearch.writer import OpenSearchWriter
 from docstokg.contracts.records import ChunkRecord, DocumentRecord, Scope
 from docstokg.contracts.retrieval import ChannelQuery
 from docstokg.domain.deadline import Deadline
 from docstokg.domain.vectors import pack
-from docstokg.errors import Misconfigured, Timeout
+from docstokg.errors import Timeout
 from tests.jvm.servers import Endpoint, Engine
 from tests.services import SERVICES, own_home, start_own
 
@@ -40,7 +41,7 @@ REPEATED = 50
 pytestmark = [*SERVICES, pytest.mark.timeout(max(600, MANY // 20))]
 SPACE = Scope(namespace="kept")
 VECTORS = [pack(row) for row in np.random.default_rng(7).normal(size=(MANY // REPEATED, 384))]
-ALIASES = {alias: alias for alias in ("kept", "kept-facts", "kept-documents")}
+KINDS = {"kept": "chunks", "kept-facts": "facts", "kept-documents": "documents"}
 
 
 def chunk(number: int, vector: bytes | None = None) -> ChunkRecord:
@@ -85,36 +86,62 @@ def stores() -> Iterator[Kept]:
             connection.close()
 
 
-def test_a_restored_snapshot_is_complete(stores: Kept) -> None:
+def test_earlier_snapshot_is_restored_by_hand(stores: Kept) -> None:
+    """The requests of CHANGELOG.md; loads and resizes go on with the restored indices."""
     writer, reader = stores.writer, stores.reader
     writer.open_load("run", None, None, None)
     writer.put([(chunk(1), "one"), (chunk(2), "two")])
-    jobs = Snapshots(stores.server, "kept")
-    jobs.register({"type": "fs", "settings": stores.repository})
-    with pytest.raises(Misconfigured, match="open or unfinished"):
-        jobs.take("early")
     writer.close_load()
     stores.register.put([DocumentRecord(namespace="kept", doc_id="d", text="One. Two.")])
-    jobs.take("monday")
-    assert jobs.names() == ["monday"]
-    assert len(set(jobs.drill("monday"))) == 1
+    repository = {"type": "fs", "settings": stores.repository}
+    wait = {"params": {"wait_for_completion": "true"}}
+    call(stores, "PUT", "_snapshot/docstokg", json=repository)
+    body = {"indices": "kept*", "include_global_state": False}
+    call(stores, "PUT", "_snapshot/docstokg/monday", json=body, **wait)
     writer.delete("kept", None)
     writer.close_load()
-    stores.server.call("DELETE", "/kept-documents", deadline=Deadline.after(30))
-    assert reader.get(["u1"], SPACE, Deadline.after(30)).missing == ("u1",)
-    restored = jobs.restore("monday")
-    assert len(restored) == 3
+    stores.register.forget("kept", ["d"])
+    restore = {
+        "indices": "kept*",
+        "rename_pattern": "(.+)",
+        "rename_replacement": "$1-back",
+        "include_aliases": False,
+        "include_global_state": False,
+    }
+    call(stores, "POST", "_snapshot/docstokg/monday/_restore", json=restore, **wait)
+    listed = call(stores, "GET", "_snapshot/docstokg/monday")["snapshots"][0]["indices"]
+    actions: list[dict[str, Any]] = []
+    for alias, kind in KINDS.items():
+        (saved,) = [index for index in listed if index.startswith(f"kept-{kind}")]
+        (current,) = call(stores, "GET", f"{alias}/_alias")
+        actions.append({"add": {"index": f"{saved}-back", "alias": alias}})
+        actions.append({"remove_index": {"index": current}})
+    call(stores, "POST", "_aliases", json={"actions": actions})
     assert stores.register.text("kept", "d") == "One. Two."
     assert set(reader.get(["u1", "u2"], SPACE, Deadline.after(30)).chunks) == {"u1", "u2"}
-    # Aliases moved whole: another load finds one index behind each.
+    jobs = Resizing(stores.server, "kept")
+    assert jobs.resize() == ()
     writer.open_load("again", None, None, None)
     writer.put([(chunk(3), "three")])
     writer.close_load()
     assert set(reader.get(["u1", "u3"], SPACE, Deadline.after(30)).chunks) == {"u1", "u3"}
 
 
-def chunk_of(doc_id: str, number: int) -> ChunkRecord:
-    return chunk(number).model_copy(update={"doc_id": doc_id})
+def call(stores: Kept, method: str, path: str, **sent: Any) -> dict[str, Any]:
+    answer = httpx.request(method, f"{stores.endpoint.url}/{path}", timeout=120, **sent)
+    assert answer.is_success, answer.text
+    return dict(answer.json())
+
+
+def digest(jobs: Resizing) -> str:
+    """Return a digest of ids and sources behind all aliases, without leases."""
+    hasher = hashlib.sha256()
+    for alias, kind in jobs._kinds.items():
+        for hit in jobs._hits(alias, resizing.SORTED[kind]):
+            if not hit["_id"].startswith(LEASES):
+                line = json.dumps([hit["_id"], hit["_source"]], sort_keys=True)
+                hasher.update(line.encode())
+    return hasher.hexdigest()
 
 
 @contextmanager
@@ -136,100 +163,6 @@ def kill_job(endpoint: Endpoint, *job: str, after_s: float = 0.0, **variables: s
     with begun_job(endpoint, *job, after_s=after_s, **variables) as begun:
         begun.kill()
     assert begun.returncode == -signal.SIGKILL
-
-
-def test_a_restore_repeats_later_deletions(stores: Kept) -> None:
-    """A drill, killed half way and run again, equals the index in use."""
-    writer, reader = stores.writer, stores.reader
-    writer.open_load("run", None, None, None)
-    writer.put([(chunk_of("stays", 1), "one"), (chunk_of("goes", 2), "two")])
-    writer.close_load()
-    stores.register.put(
-        [DocumentRecord(namespace="kept", doc_id=doc_id) for doc_id in ("stays", "goes")]
-    )
-    jobs = Snapshots(stores.server, "kept")
-    jobs.register({"type": "fs", "settings": stores.repository})
-    now = 1_800_000_000.0
-    first = jobs.keep_daily(now)
-    assert first["begun"].startswith("daily-2027-01-15")
-    assert first["age_days"] == snapshots.KEPT_DAYS
-    end_state(jobs, first["begun"])
-    assert jobs.keep_daily(now + 3600) == {"begun": "", "removed": [], "failed": [], "age_days": 0}
-    writer.delete("kept", ["u2"])
-    writer.close_load()
-    stores.register.forget("kept", ["goes"])
-    # A drill that was killed leaves indices behind, and they are in nobody's way.
-    jobs.bring_back(first["begun"], "killed")
-    in_use, brought_back = jobs.drill(first["begun"])
-    assert in_use == brought_back
-    kill_job(stores.endpoint, "restore", first["begun"])
-    assert jobs.digest(ALIASES) == in_use
-    jobs.restore(first["begun"])
-    assert jobs.digest(ALIASES) == in_use
-    assert reader.get(["u1", "u2"], SPACE, Deadline.after(30)).missing == ("u2",)
-    assert [document.doc_id for document in stores.register.documents("kept")] == ["stays"]
-    # The first goes when the next is complete; without one for days, the age rises.
-    later = jobs.keep_daily(now + 5 * 86_400, days=1)
-    assert later["removed"] == [] and later["age_days"] == 5
-    end_state(jobs, later["begun"])
-    assert jobs.keep_daily(now + 6 * 86_400, days=1)["removed"] == [first["begun"]]
-    end_state(jobs, "daily-2027-01-21")
-    writer.open_load("open", None, None, None)
-    assert jobs.keep_daily(now + 8 * 86_400, days=1)["age_days"] == 2
-
-
-def end_state(jobs: Snapshots, snapshot: str) -> str:
-    """Return the state with which a snapshot ends."""
-    while True:
-        states = jobs._states()
-        if states.get(snapshot) != "IN_PROGRESS":
-            return states.get(snapshot, "vanished")
-        time.sleep(0.2)
-
-
-@pytest.mark.parametrize("unwritable", ["shards", "repository"])
-def test_an_incomplete_backup_alarms_and_spares_complete_ones(
-    stores: Kept, unwritable: str
-) -> None:
-    """The age is of the newest complete snapshot, and the repaired repository is used again."""
-    writer = stores.writer
-    writer.open_load("run", None, None, None)
-    writer.put([(chunk(1), "one")])
-    writer.close_load()
-    stores.register.put([DocumentRecord(namespace="kept", doc_id="d", text="One.")])
-    jobs = Snapshots(stores.server, "kept")
-    jobs.register({"type": "fs", "settings": stores.repository})
-    noon = 1_800_000_000.0
-    whole = jobs.keep_daily(noon)["begun"]
-    assert end_state(jobs, whole) == "SUCCESS"
-    folder = Path(stores.repository["location"])
-    closed = [folder] if unwritable == "repository" else list(folder.glob("**/indices/*/0"))
-    assert closed
-    modes = [path.stat().st_mode for path in closed]
-    for path in closed:
-        path.chmod(0o555)
-    ages, failures = [], 0
-    for day in range(1, 5):
-        writer.open_load(f"run{day}", None, None, None)
-        writer.put([(chunk(1 + day), str(day))])
-        writer.close_load()
-        report = jobs.keep_daily(noon + day * 86_400, days=2)
-        assert whole not in report["removed"]
-        ages.append(report["age_days"])
-        failures += len(report["failed"])
-        if report["begun"]:
-            assert end_state(jobs, report["begun"]) != "SUCCESS"
-    assert ages == [1, 2, 3, 4]
-    if unwritable == "shards":
-        assert failures >= 3
-    for path, mode in zip(closed, modes, strict=True):
-        path.chmod(mode)
-    repaired = jobs.keep_daily(noon + 5 * 86_400, days=2)
-    assert end_state(jobs, repaired["begun"]) == "SUCCESS"
-    report = jobs.keep_daily(noon + 5 * 86_400, days=2)
-    assert report["age_days"] == 0 and report["failed"] == []
-    assert jobs.names() == [whole, repaired["begun"]]
-    assert len(set(jobs.drill(repaired["begun"]))) == 1
 
 
 class Asking(threading.Thread):
@@ -279,7 +212,7 @@ def test_a_resize_killed_twice_ends_in_the_same_and_no_question_fails(stores: Ke
         writer.put([(chunk(n, VECTORS[n % len(VECTORS)]), str(n)) for n in numbers])
     writer.close_load()
     stores.register.put([DocumentRecord(namespace="kept", doc_id="d", text="One.")])
-    before = Snapshots(stores.server, "kept").digest(ALIASES)
+    before = digest(Resizing(stores.server, "kept"))
     scored = scores(stores.reader)
     asking = Asking(stores.reader)
     asking.start()
@@ -292,15 +225,15 @@ def test_a_resize_killed_twice_ends_in_the_same_and_no_question_fails(stores: Ke
         "password": stores.endpoint.password,
     }
     server = Server(shards=Shards(3, 0), **at)
-    jobs = Snapshots(server, "kept")
+    jobs = Resizing(server, "kept")
     begun = time.monotonic()
-    assert jobs.resize_is_due()
+    assert jobs.is_due()
     assert len(jobs.resize()) == 3
-    assert not jobs.resize_is_due()
+    assert not jobs.is_due()
     asking.end()
     print(f"{MANY} chunks resized in {time.monotonic() - begun:.0f} s, {asking.asked} questions")
     assert asking.wrong == [] and asking.asked > 20
-    assert jobs.digest(ALIASES) == before
+    assert digest(jobs) == before
     settings = httpx.get(f"{stores.endpoint.url}/kept*/_settings", timeout=60).json()
     assert [index["settings"]["index"]["number_of_shards"] for index in settings.values()] == [
         "3"
@@ -310,8 +243,8 @@ def test_a_resize_killed_twice_ends_in_the_same_and_no_question_fails(stores: Ke
     assert scores(reader) == pytest.approx(scored)
     reader.close()
     # Only replicas differ: nothing is copied. And loading goes on.
-    assert Snapshots(Server(shards=Shards(3, 1), **at), "kept").resize_is_due()
-    assert Snapshots(Server(shards=Shards(3, 1), **at), "kept").resize() == ()
+    assert Resizing(Server(shards=Shards(3, 1), **at), "kept").is_due()
+    assert Resizing(Server(shards=Shards(3, 1), **at), "kept").resize() == ()
     again = httpx.get(f"{stores.endpoint.url}/kept*/_settings", timeout=60).json()
     assert [index["settings"]["index"]["number_of_replicas"] for index in again.values()] == [
         "1"
@@ -323,11 +256,11 @@ def test_a_resize_killed_twice_ends_in_the_same_and_no_question_fails(stores: Ke
     server.close()
 
 
-def test_a_restore_and_a_resize_refuse_while_the_other_runs(
+def test_second_resize_refuses_while_one_runs(
     stores: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else the last to move the aliases would drop the other's new indices."""
-    monkeypatch.setattr(snapshots, "LIMIT_S", 5.0)
+    monkeypatch.setattr(resizing, "LIMIT_S", 5.0)
     writer = stores.writer
     writer.open_load("run", None, None, None)
     for numbers in batched(range(MANY), 1_000):
@@ -340,20 +273,14 @@ def test_a_restore_and_a_resize_refuse_while_the_other_runs(
         "password": stores.endpoint.password,
     }
     server = Server(shards=Shards(2, 0), **at)
-    jobs = Snapshots(server, "kept")
-    jobs.register({"type": "fs", "settings": stores.repository})
-    jobs.take("monday")
-    before = jobs.digest(ALIASES)
+    jobs = Resizing(server, "kept")
+    before = digest(jobs)
     wanted = {"DOCSTOKG_INDEX_SHARDS": "3", "DOCSTOKG_INDEX_REPLICAS": "0"}
-    for job, refused in (
-        (("resize",), lambda: jobs.restore("monday")),
-        (("restore", "monday"), jobs.resize),
-    ):
-        with begun_job(stores.endpoint, *job, **wanted) as begun:
-            begun.send_signal(signal.SIGSTOP)
-            with pytest.raises(Timeout, match="resize or restore"):
-                refused()
-            begun.send_signal(signal.SIGCONT)
-        assert begun.returncode == 0
-        assert jobs.digest(ALIASES) == before
+    with begun_job(stores.endpoint, "resize", **wanted) as begun:
+        begun.send_signal(signal.SIGSTOP)
+        with pytest.raises(Timeout, match="load or resize"):
+            jobs.resize()
+        begun.send_signal(signal.SIGCONT)
+    assert begun.returncode == 0
+    assert digest(jobs) == before
     server.close()

@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 
 from docstokg.contracts.records import DocumentRecord
+from docstokg.domain.identity import key_of
 from docstokg.errors import LoadError
 from docstokg.loading.pipeline import delete_document
 from docstokg.loading.read.reading import rows_of
 from docstokg.loading.read.rejects import RejectLog
-from docstokg.loading.read.source_registry import every_document, key_of
+from docstokg.loading.read.source_registry import every_document
 from docstokg.loading.read.sources import SourceFile, find_files
 from docstokg.loading.transfer.contents import index_rows
 from docstokg.loading.write.removal import delete_namespace

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from docstokg.loading.run.restoring import restore_runs
+from docstokg.loading.run.restoring import copied_decisions, put_decisions, restore_runs
 from docstokg.settings import Settings
+from docstokg_local.cli.entities import decide
+from docstokg_local.loading.stores import stores_of
 from tests.embedded_store import settings_at
 from tests.run_stages import run_stages
 from tests.unit.test_stages import NS, converter
@@ -59,6 +61,45 @@ def test_rebuilt_namespace_has_the_same_content(cloud: Cloud, lost: Lost) -> Non
     assert "part1/report005.md" not in stored
     assert len(stored) >= OBJECTS
     assert lost.counts.totals() == (0, 0, 0)
+
+
+def test_erased_document_stays_erased_while_its_object_remains(cloud: Cloud, lost: Lost) -> None:
+    """A changed object is another document, and other documents of a list remain."""
+    rows = [{"id": f"c{n}", "doc_id": f"listed{n}", "text": f"Pump {n} runs."} for n in (1, 2)]
+    key = f"sources/{NS}/chunks.jsonl"
+    cloud.objects.put(key, "".join(json.dumps(row) + "\n" for row in rows).encode())
+    cloud.run("listed")
+    post(cloud, "post1", {"part3/report007.md": "Essen replaced the report.\n"}, replace=True)
+    erased = ("part1/report005.md", "part3/report007.md", "listed1")
+    for number, doc_id in enumerate(erased):
+        run_id = f"erase{number}"
+        cloud.run(run_id, prefix=f"inbox/{NS}/{run_id}/", sync=False, remove=[doc_id])
+    cloud.run("after")
+    notes = cloud.report("after")["notes"]
+    assert [note for note in notes if note.startswith("part1/report005.md: erased by a request")]
+    rejected = [row["doc_id"] for row in cloud.report("after")["rejected"]]
+    assert rejected == ["relations.jsonl"]
+    lost.rebuild()
+    for place in (cloud, lost):
+        stored = [record.doc_id for record in place.wiring().register().documents(NS)]
+        assert not {*erased} & {*stored}
+        assert "listed2" in stored
+    assert lost.digest() == cloud.digest()
+    cloud.change(5, "\n## Later\n\nTrier has a new report.\n")
+    cloud.run("changed")
+    stored = [record.doc_id for record in cloud.wiring().register().documents(NS)]
+    assert "part1/report005.md" in stored
+
+
+def test_decisions_about_names_are_restored(cloud: Cloud, lost: Lost) -> None:
+    for same in (True, False):
+        stores = stores_of(cloud.wiring())
+        decide(stores, NS, ("Cologne", "Trier"), same, cloud.objects)
+    decide(stores_of(cloud.wiring()), NS, ("Bonn", "Essen"), True, cloud.objects)
+    lost.rebuild()
+    assert lost.digest() != cloud.digest()
+    put_decisions(NS, stores_of(lost.wiring()), copied_decisions(NS, lost.objects))
+    assert lost.digest() == cloud.digest()
 
 
 def test_interrupted_rebuild_is_begun_again(cloud: Cloud, lost: Lost) -> None:

@@ -1,7 +1,5 @@
 """Entry point: stages `close` and `store`."""
 
-import time
-
 from docstokg.contracts import Json
 from docstokg.contracts.ingest import IngestTask
 from docstokg.entry import entry_point
@@ -11,7 +9,7 @@ from docstokg.loading.run.task_time import TaskTime
 from docstokg.loading.stores import stores_of
 from docstokg.wiring import Handler, Wiring
 
-SNAPSHOT = "snapshot"
+WATCH_SHARDS = "watch_shards"
 
 
 def build(wiring: Wiring) -> Handler:
@@ -20,13 +18,10 @@ def build(wiring: Wiring) -> Handler:
     max_loads = wiring.settings.load_concurrency
 
     def handler(event: Json, context: object) -> Json:
-        if event.get("job") == SNAPSHOT:
-            snapshots = wiring.snapshots()
-            wiring.telemetry.count("index_resize_due", int(snapshots.resize_is_due()))
-            backup = snapshots.keep_daily(time.time())
-            wiring.telemetry.count("index_snapshot_age_days", backup["age_days"])
-            wiring.telemetry.count("index_snapshots_failed", len(backup["failed"]))
-            return backup
+        if event.get("job") == WATCH_SHARDS:
+            is_due = wiring.resizing().is_due()
+            wiring.telemetry.count("index_resize_due", int(is_due))
+            return {"resize_due": is_due}
         task, time_left = IngestTask.model_validate(event), TaskTime.of(context)
         if task.stage == "store":
             return store(task, objects, stores, resolvers, time_left, max_loads)

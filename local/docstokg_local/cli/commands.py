@@ -243,9 +243,9 @@ def delete(
         raise typer.BadParameter("use --doc-id ID or --namespace NS")
     wiring = wiring_of(index, graph)
     stores, space = stores_of(wiring), namespace or "default"
-    sources = None
+    paths = list[str]()
     if doc_id is not None:
-        sources = [doc_id, *(record.path for record in stores.register.find(space, [doc_id]))]
+        paths = [record.path for record in stores.register.find(space, [doc_id])]
         count = delete_document(stores, space, doc_id)
         target = f"document {doc_id}"
     else:
@@ -254,7 +254,7 @@ def delete(
         count = delete_namespace(stores, space)
         target = f"namespace {namespace}"
     if wiring.settings.ingest_url:
-        erase_outputs(space, sources, wiring.object_store())
+        erase_outputs(space, doc_id, paths, wiring.object_store())
     if count == 0:
         echo(f"{target}: not found, nothing was removed", err=True)
         raise typer.Exit(NOT_GOOD)

@@ -2,12 +2,14 @@
 
 import sys
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from docstokg.contracts import Json
 from docstokg.contracts.documents import ListedNamespace
 from docstokg.contracts.records import IndexInfo
-from docstokg.ports import every_document
+from docstokg.errors import Timeout
+from docstokg.ports import IndexWriter, every_document
 from docstokg_functions.documents.listing import states
 from docstokg_local.cli.printing import agreed, counted, echo
 from docstokg_local.server.authentication import EVERYBODY
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
 
 # Maximum documents listed before a prompt; without a terminal all are listed.
 SHOWN = 20
+
+# Passages that are looked at for vectors.
+SAMPLE = 100
 
 # Maximum entities listed per namespace.
 MOST_MENTIONED = 30
@@ -31,8 +36,9 @@ def list_loaded(
     from docstokg.loading.pipeline import info_before
 
     register, info = wiring.register(), info_before(wiring.search_index())
+    writer = wiring.index_writer()
     summaries = [
-        _summary(state, info)
+        _summary(state, info, writer)
         for state in states(EVERYBODY, register, info, wiring.job_queue(), wiring.telemetry)
         if namespace in (None, state.namespace)
     ]
@@ -57,15 +63,26 @@ def list_loaded(
     return bool(summaries)
 
 
-def _summary(state: ListedNamespace, index: IndexInfo) -> Json:
+def _summary(state: ListedNamespace, index: IndexInfo, writer: IndexWriter) -> Json:
     name = state.namespace
     counts = state.model_dump(exclude={"documents", "may_load"})
+    chunks = islice(writer.stored_chunks(name), SAMPLE) if state.chunks else ()
+    has_vectors = any(chunk.vector is not None for chunk, _ in chunks)
     return {
         **counts,
+        "unfinished": state.unfinished and not _is_loading(writer, name),
         "count": state.documents,
-        "encoder": index.model_of(name),
+        "encoder": index.model_of(name) if has_vectors else None,
         "languages": [code for code in index.languages.get(name, {}) if code != "en"],
     }
+
+
+def _is_loading(writer: IndexWriter, namespace: str) -> bool:
+    try:
+        with writer.hold(0, namespace=namespace):
+            return False
+    except Timeout:
+        return True
 
 
 def _print_tables(summaries: Iterable[Json], documents: bool) -> None:

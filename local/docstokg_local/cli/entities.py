@@ -9,6 +9,8 @@ from docstokg_local.cli.printing import echo
 
 if TYPE_CHECKING:
     from docstokg.loading.context import Stores
+    from docstokg.ports import ObjectStore
+    from docstokg.wiring import Wiring
 
 Name = Annotated[str, argument("NAME", "Name or id of an entity.")]
 
@@ -22,7 +24,7 @@ entities = typer.Typer(
 @entities.command("list")
 def list_names(namespace: Namespace = "default", index: Index = None, graph: Graph = None) -> None:
     """List names that texts or decisions equate or separate, each with its source."""
-    print_pairs(_stores(namespace, index, graph), namespace)
+    print_pairs(_stores(wiring_of(index, graph)), namespace)
 
 
 @entities.command()
@@ -34,7 +36,7 @@ def merge(
     graph: Graph = None,
 ) -> None:
     """Treat two names as one entity in every question; `split` reverts it."""
-    decide(_stores(namespace, index, graph), namespace, (first, second), same=True)
+    _decide(wiring_of(index, graph), namespace, (first, second), same=True)
 
 
 @entities.command()
@@ -46,24 +48,35 @@ def split(
     graph: Graph = None,
 ) -> None:
     """Treat two names as different entities, even if texts equate them; `merge` reverts it."""
-    decide(_stores(namespace, index, graph), namespace, (first, second), same=False)
+    _decide(wiring_of(index, graph), namespace, (first, second), same=False)
 
 
-def _stores(namespace: str, index: str | None, graph: str | None) -> "Stores":
+def _stores(wiring: "Wiring") -> "Stores":
     from docstokg_local.loading.stores import stores_of
 
-    return stores_of(wiring_of(index, graph))
+    return stores_of(wiring)
 
 
-def decide(stores: "Stores", namespace: str, names: tuple[str, str], same: bool) -> None:
+def _decide(wiring: "Wiring", namespace: str, names: tuple[str, str], same: bool) -> None:
+    objects = wiring.object_store() if wiring.settings.ingest_url else None
+    decide(_stores(wiring), namespace, names, same, objects)
+
+
+def decide(
+    stores: "Stores",
+    namespace: str,
+    names: tuple[str, str],
+    same: bool,
+    objects: "ObjectStore | None" = None,
+) -> None:
     """Store that two names are, or are not, one entity; raise `typer.BadParameter` if impossible.
 
-    The decision persists across loads and overrides statements of texts.
+    The decision persists across loads and overrides statements of texts. `objects`: the bucket
+    from which a restore takes it.
     """
     from docstokg.contracts.records import RelationRecord
     from docstokg.domain.graph.same_names import SAME_AS, are_distinct
-    from docstokg.loading.context import NullProgress
-    from docstokg.loading.write.removal import exclusive_load
+    from docstokg.loading.run.restoring import copy_decision, put_decisions
 
     ids = [_identity(stores, namespace, name) for name in names]
     source, target = sorted(ids)
@@ -81,9 +94,9 @@ def decide(stores: "Stores", namespace: str, names: tuple[str, str], same: bool)
         weight=1.0 if same else 0.0,
         properties=BY_HAND,
     )
-    with exclusive_load(stores.index_writer, namespace, NullProgress()):
-        stores.graph_writer.put_relations([relation])
-        stores.graph_writer.close_load(namespace)
+    put_decisions(namespace, stores, [relation])
+    if objects is not None:
+        copy_decision(relation, objects)
     state = "one entity" if same else "different entities"
     echo(f"{names[0]} and {names[1]} are {state} in {namespace}")
 

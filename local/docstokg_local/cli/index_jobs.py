@@ -1,8 +1,7 @@
-"""Take, list and restore snapshots, change shards, agree to removals, rebuild from the bucket.
+"""Change shards, agree to removals, rebuild from the bucket.
 
 Run `python -m docstokg_local.cli.index_jobs JOB`. The index is configured as for `docstokg load`;
-the caller needs the rights of the loader. A restore overwrites nothing: it creates new indices
-next to those in use and swaps the aliases in one step.
+the caller needs the rights of the loader.
 """
 
 import json
@@ -15,80 +14,35 @@ import typer
 from docstokg.errors import Misconfigured, Unavailable
 from docstokg.settings import Settings
 from docstokg_local.cli.exit_codes import leave, run
-from docstokg_local.cli.options import argument, option
+from docstokg_local.cli.options import argument
 from docstokg_local.cli.printing import echo
 
 if TYPE_CHECKING:
-    from docstokg.adapters.opensearch.snapshots import Snapshots
-    from docstokg.ports import LoadRuns, ObjectStore
+    from docstokg.ports import LoadRuns
+    from docstokg.wiring import Wiring
 
 POLL_S = 5.0
 
-Name = Annotated[str, argument("NAME", "Name of the snapshot.")]
 app = typer.Typer(help=__doc__, no_args_is_help=True)
-
-
-def _snapshots() -> "Snapshots":
-    from docstokg.wiring import Wiring
-
-    return Wiring(Settings.from_environment(os.environ)).snapshots()
-
-
-@app.command()
-def register(
-    bucket: str = option("--bucket", "S3 bucket.", default=...),
-    role: str = option("--role", "ARN of the role.", default=...),
-) -> None:
-    """Register the S3 bucket of snapshots, with the role that the search service assumes."""
-    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
-    if not region:
-        raise Misconfigured("AWS_DEFAULT_REGION is not set: the region of the bucket")
-    settings = {"bucket": bucket, "region": region, "role_arn": role, "base_path": "snapshots"}
-    _snapshots().register({"type": "s3", "settings": settings})
-    echo(f"{bucket} registered")
-
-
-@app.command()
-def snapshot(name: Name) -> None:
-    """Take a snapshot and wait until it is complete."""
-    _snapshots().take(name)
-    echo(f"{name} is complete")
-
-
-@app.command()
-def snapshots() -> None:
-    """List the snapshots, oldest first."""
-    echo("\n".join(_snapshots().names()))
-
-
-@app.command()
-def restore(name: Name) -> None:
-    """Restore a snapshot and print the names of the new indices."""
-    echo("\n".join(_snapshots().restore(name)))
 
 
 @app.command()
 def resize() -> None:
     """Copy the index to the configured shards and replicas while it answers questions."""
-    echo("\n".join(_snapshots().resize()) or "replicas set; the shards were right")
+    echo("\n".join(_wiring().resizing().resize()) or "replicas set; the shards were right")
 
 
-@app.command()
-def drill(name: Name) -> None:
-    """Restore a snapshot next to the index in use, compare both, and remove the copy."""
-    current, restored = _snapshots().drill(name)
-    changed = "not equal: the index was changed after the snapshot by more than deletions"
-    echo(f"in use {current}\n{name} {restored}\n{'equal' if current == restored else changed}")
-
-
-def _machine() -> "tuple[LoadRuns, ObjectStore]":
+def _wiring() -> "Wiring":
     from docstokg.wiring import Wiring
 
-    wiring = Wiring(Settings.from_environment(os.environ))
+    return Wiring(Settings.from_environment(os.environ))
+
+
+def _machine(wiring: "Wiring") -> "LoadRuns":
     runs = wiring.load_runs()
     if runs is None:
         raise Misconfigured("DOCSTOKG_INGEST_MACHINE_ARN is not set: the output IngestMachine")
-    return runs, wiring.object_store()
+    return runs
 
 
 @app.command()
@@ -97,11 +51,14 @@ def rebuild(
 ) -> None:
     """Load a namespace again from its bucket alone: uploads in their order, then `sources/`.
 
-    The variables DOCSTOKG_INGEST_MACHINE_ARN and DOCSTOKG_INGEST_URL name machine and bucket.
+    At the end the decisions of `docstokg entities` are written again. The variables
+    DOCSTOKG_INGEST_MACHINE_ARN and DOCSTOKG_INGEST_URL name machine and bucket.
     """
-    from docstokg.loading.run.restoring import restore_runs
+    from docstokg.loading.run.restoring import copied_decisions, put_decisions, restore_runs
+    from docstokg_local.loading.stores import stores_of
 
-    runs, objects = _machine()
+    wiring = _wiring()
+    runs, objects = _machine(wiring), wiring.object_store()
     bucket = (os.environ.get("DOCSTOKG_INGEST_URL") or "").partition("://")[2]
     name = f"rebuild-{int(time.time()):x}"
     for number, load in enumerate(restore_runs(namespace, name, objects)):
@@ -114,6 +71,9 @@ def rebuild(
                 f"run {execution} failed: runs/{load.run_id}/report.json; begin again"
             )
         echo(f"{load.prefix} loaded")
+    if decisions := copied_decisions(namespace, objects):
+        put_decisions(namespace, stores_of(wiring), decisions)
+        echo(f"{len(decisions)} decisions about names restored")
 
 
 @app.command()
@@ -122,11 +82,12 @@ def agree(run_id: Annotated[str, argument("RUN", "Name of the run that kept docu
 
     The variables DOCSTOKG_INGEST_MACHINE_ARN and DOCSTOKG_INGEST_URL name machine and bucket.
     """
-    runs, objects = _machine()
+    wiring = _wiring()
+    runs = _machine(wiring)
     run = runs.find(run_id)
     if run is None:
         raise Misconfigured(f"there is no run {run_id!r}")
-    report = json.loads(objects.get(f"runs/{run_id}/report.json"))
+    report = json.loads(wiring.object_store().get(f"runs/{run_id}/report.json"))
     if not (kept_back := report.get("kept_back_count", 0)):
         raise Misconfigured(f"run {run_id!r} kept no document")
     again = f"{run_id.rpartition('-')[0] or run_id}-{int(time.time()):x}"

@@ -44,8 +44,6 @@ METRICS: dict[str, tuple[Kind, tuple[str, ...], str]] = {
     "ingest_running_seconds": ("histogram", (), "how long the oldest load has been running"),
     "ingest_given_up_total": ("counter", (), "loads of changes that failed at every try"),
     "ingest_kept_back_total": ("counter", (), "deletions of documents that need agreement"),
-    "index_snapshot_age_days": ("histogram", (), "days since the last complete snapshot"),
-    "index_snapshots_failed": ("histogram", (), "daily snapshots that did not end whole"),
     "index_resize_due": ("histogram", (), "1 if shards or replicas are not as configured"),
     "circuit_open_total": ("counter", ("dependency",), "circuits that opened"),
 }

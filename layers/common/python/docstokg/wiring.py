@@ -18,7 +18,7 @@ from docstokg.observability import Telemetry
 from docstokg.settings import SECRETS, UNPREFIXED, Settings
 
 if TYPE_CHECKING:
-    from docstokg.adapters.opensearch.snapshots import Snapshots
+    from docstokg.adapters.opensearch.resizing import Resizing
 
 Handler = Callable[[dict[str, Any], object], dict[str, Any]]
 CREDENTIALS = (*SECRETS, "index_user", "graph_user")
@@ -122,14 +122,14 @@ class Wiring:
         drawer = self._once("drawer", lambda: ChildConverter(DRAW_S, wall_s=DRAW_WALL_S))
         return drawer.draw(raw, number)
 
-    def snapshots(self) -> "Snapshots":
-        """Return the snapshots of the index; raise `Misconfigured` for SQLite files."""
+    def resizing(self) -> "Resizing":
+        """Return the resizing of the index; raise `Misconfigured` for SQLite files."""
+        from docstokg.adapters.opensearch.resizing import Resizing
         from docstokg.adapters.opensearch.server import Server
-        from docstokg.adapters.opensearch.snapshots import Snapshots
 
         at = self._opensearch()
         name = at.pop("name")
-        return Snapshots(Server(**at), name)
+        return Resizing(Server(**at), name)
 
     def _opensearch(self) -> dict[str, Any]:
         chosen = self.settings

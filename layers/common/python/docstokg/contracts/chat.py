@@ -48,6 +48,13 @@ class ChatMessage(LenientContract):
     )
 
 
+class OfferedTool(LenientContract):
+    """A tool that a client offers; only `file_search` is read."""
+
+    type: str = Field("", description="`file_search`, or another type, which is ignored")
+    vector_store_ids: Many[str] | None = Field(None, description="namespaces to search")
+
+
 class StreamOptions(LenientContract):
     """Options of a stream."""
 
@@ -89,7 +96,7 @@ class ModelRequest(LenientContract):
     temperature: float | None = Field(
         None, ge=0, le=2, description="sampling temperature of the model"
     )
-    tools: Many[Any] | None = Field(
+    tools: Many[OfferedTool] | None = Field(
         None,
         description="`vector_store_ids` of `file_search` select namespaces; no tool is called",
     )

@@ -274,7 +274,7 @@ class DocumentPage(Contract):
 
 
 class LastLoad(Contract):
-    """The last load that changed a document."""
+    """The last load that ended."""
 
     run_id: str
     """id of the load"""
@@ -292,11 +292,11 @@ class ListedNamespace(Contract):
     chunks: int
     """number of passages that the caller may read"""
     last_load: LastLoad | None
-    """last load that changed a document; null: no load has ended"""
+    """last load that ended, with or without changes; null: none has ended"""
     may_load: bool = False
     """whether the caller may load and remove documents"""
     unfinished: bool = False
-    """whether a load is running or was interrupted; repeat an interrupted load"""
+    """whether a load outside of jobs is running or was interrupted; repeat an interrupted load"""
     jobs: int | None = 0
     """number of queued and running jobs; null: the queue cannot be read"""
 

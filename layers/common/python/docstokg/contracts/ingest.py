@@ -7,9 +7,6 @@ from pydantic import ConfigDict, Field
 from docstokg.contracts import Json
 from docstokg.contracts.model import Contract
 
-# Snapshot repository of the index, and the start of the names of daily snapshots.
-REPOSITORY, DAILY = "docstokg", "daily-"
-
 Stage = Literal["read", "compute", "encode", "names", "resolve", "write", "close", "store"]
 
 

@@ -16,10 +16,21 @@ _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _OWN = "ent:"
 _OWN_LENGTH = len(_OWN) + 16
 
+# First part of the ids of the rows about namespaces.
+KEYS = "root-key"
+
 
 def chunk_uuid(namespace: str, chunk_id: str) -> str:
     """Return UUIDv5 of `docstokg:{namespace}/{chunk_id}` in the URL namespace."""
     return str(uuids.uuid5(uuids.NAMESPACE_URL, f"docstokg:{namespace}/{chunk_id}"))
+
+
+def key_of(namespace: str) -> tuple[str, str]:
+    """Return namespace and doc_id of the register's row about a namespace.
+
+    It has the HMAC key of its folders, and run and time of its last load.
+    """
+    return "", f"{KEYS}/{namespace}"
 
 
 def entity_id(name: str) -> str:

@@ -92,8 +92,8 @@ class Conversation:
         stores = [
             name
             for tool in self._request.tools or ()
-            if field_of(tool, "type") == "file_search"
-            for name in field_of(tool, "vector_store_ids") or ()
+            if tool.type == "file_search"
+            for name in tool.vector_store_ids or ()
         ]
         request = self._request
         model, namespace = model_and_namespace(request.model, models)

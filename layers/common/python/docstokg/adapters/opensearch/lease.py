@@ -69,7 +69,7 @@ class Lease:
         try:
             while not self._is_taken(seen):
                 if deadline.is_over():
-                    raise Timeout(f"a load, resize or restore of index {self._name!r} does not end")
+                    raise Timeout(f"a load or resize of index {self._name!r} does not end")
                 time.sleep(POLL_S)
                 if waiting is not None:
                     waiting(1)

@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from docstokg.contracts.records import DocumentRecord
+from docstokg.domain.identity import KEYS, key_of
 from docstokg.domain.visibility import may_see
 from docstokg.errors import LoadError
 from docstokg.loading.read.raw_input import RawDocument
@@ -21,7 +22,7 @@ from docstokg.loading.read.staging import Staging
 from docstokg.ports import DocumentRegister, every_document
 
 # Namespace and doc_id of the HMAC key for folder hashes, in stores of earlier versions.
-KEY = ("", "root-key")
+KEY = ("", KEYS)
 
 BATCH = 200
 BATCH_CHARACTERS = 50_000_000
@@ -33,11 +34,6 @@ POSTED = Path("posted")
 
 # Pseudo folder of exported files: any folder may take over their documents.
 EXPORTED = Path("exported")
-
-
-def key_of(namespace: str) -> tuple[str, str]:
-    """Return namespace and doc_id of the HMAC key of a namespace's folders."""
-    return KEY[0], f"{KEY[1]}/{namespace}"
 
 
 class SourceRegistry:
@@ -176,17 +172,23 @@ class SourceRegistry:
                 yield file, staging.withdraw(doc_id)
 
     def write_key(self) -> None:
-        """Store the key of the folder hashes for other processes."""
+        """Store the key of the folder hashes for other processes, if it is not stored."""
+        if not self._register.text(*key_of(self._namespace)):
+            self._note_load("", "")
+
+    def _note_load(self, run_id: str, now: str) -> None:
         space, doc_id = key_of(self._namespace)
-        self._register.put([DocumentRecord(namespace=space, doc_id=doc_id, text=self._key)])
+        about = {"run_id": run_id, "loaded_at": now}
+        record = DocumentRecord(namespace=space, doc_id=doc_id, text=self._key, **about)
+        self._register.put([record])
 
     def write(self, staging: Staging, run_id: str, after: str = "") -> Iterator[str]:
-        """Write the register; unchanged documents keep run and time.
+        """Write the register, with the load itself; unchanged documents keep run and time.
 
         Yields the last doc_id of each batch; `after`: resume after it.
         """
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-        self.write_key()
+        self._note_load(run_id, now)
         rows = ((doc_id, line) for doc_id, line in staging.origins() if doc_id > after)
         for batch in _batches(rows):
             records = [self._record(staging, *row, run_id, now) for row in batch]

@@ -26,6 +26,7 @@ from docstokg.loading.read.rejects import RejectLog
 from docstokg.loading.read.source_registry import SourceRegistry
 from docstokg.loading.read.staging import Staging
 from docstokg.loading.resolve.load_plan import Linking, LoadPlan
+from docstokg.loading.run.erasure import erasure_marks
 from docstokg.ports import ObjectStore
 
 RESOLVED = "staging.sqlite.gz"
@@ -42,6 +43,8 @@ def put_resolved(
     """
     context = linking.context
     staging, earlier = context.staging, context.earlier
+    stored, removed = context.registry.stored, linking.plan.removed
+    erased = [doc_id for doc_id in run.remove if doc_id in removed]
     documents = staging.documents_beginning(None)
     head = {
         "model": context.model,
@@ -51,7 +54,12 @@ def put_resolved(
         "is_new": context.is_new,
         "sparse": context.report.sparse_model,
         "earlier": None if earlier is None else [doc for doc in documents if doc in earlier],
-        "removed_sources": sorted(_paths(context.registry.stored, linking.plan.removed)),
+        "removed_sources": sorted(_paths(stored, removed)),
+        "marks": [
+            mark
+            for doc_id in erased
+            for mark in erasure_marks(run.namespace, objects, doc_id, _paths(stored, [doc_id]))
+        ],
         "summary": {**summary, "chunks": staging.count("chunk")},
     }
     staging.add_plan("head", [head])

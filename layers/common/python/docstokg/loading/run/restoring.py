@@ -1,14 +1,41 @@
 """Restore of a namespace from its bucket."""
 
-from collections.abc import Iterator
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
 
 from docstokg.contracts.ingest import IngestRun
+from docstokg.contracts.records import RelationRecord
+from docstokg.loading.context import NullProgress, Stores
+from docstokg.loading.run.erasure import decisions_folder
 from docstokg.loading.run.lease import CLOSED
 from docstokg.loading.run.rows import every_object
 from docstokg.loading.run.unchanged import forget_versions
+from docstokg.loading.write.removal import exclusive_load
 from docstokg.ports import ObjectStore
 
 UPLOADS = "posted/"
+
+
+def put_decisions(namespace: str, stores: Stores, decisions: Sequence[RelationRecord]) -> None:
+    """Write decisions about equal names to the graph; raise `Timeout` during another load."""
+    with exclusive_load(stores.index_writer, namespace, NullProgress()):
+        stores.graph_writer.put_relations(decisions)
+        stores.graph_writer.close_load(namespace)
+
+
+def copy_decision(decision: RelationRecord, objects: ObjectStore) -> None:
+    """Copy a decision about two names to the bucket, over an earlier one about them."""
+    pair = json.dumps([decision.source, decision.target])
+    name = hashlib.sha256(pair.encode()).hexdigest()
+    key = f"{decisions_folder(decision.namespace)}{name}.json"
+    objects.put(key, decision.model_dump_json().encode())
+
+
+def copied_decisions(namespace: str, objects: ObjectStore) -> list[RelationRecord]:
+    """Return the decisions of a namespace in the bucket."""
+    entries = every_object(objects, decisions_folder(namespace))
+    return [RelationRecord.model_validate_json(objects.get(entry.key)) for entry in entries]
 
 
 def restore_runs(namespace: str, run_id: str, objects: ObjectStore) -> Iterator[IngestRun]:

@@ -19,6 +19,7 @@ from docstokg.loading.read.reading import Row
 from docstokg.loading.read.rejects import Rejected, RejectLog
 from docstokg.loading.read.sources import SourceFile
 from docstokg.loading.read.staging import Place, Staging
+from docstokg.loading.run.erasure import ERASED
 from docstokg.loading.run.model_output import Models, models_of, shard_with
 from docstokg.loading.run.rows import Part, Shard, every_object, shard_names, shard_of
 from docstokg.loading.run.sources import RunSources
@@ -169,7 +170,7 @@ class RunRows:
                 continue
             if not unread:
                 yield replace(self.sources.file(inner), version=version), self._rows(parts)
-            elif not self.run.posted and skipped(PurePath(path.name)):
+            elif not self.run.posted and (unread == ERASED or skipped(PurePath(path.name))):
                 self.rejects.skip(path, unread)
             else:
                 file = SourceFile(path, "document", inner, self.sources.root, inner)

@@ -1,7 +1,7 @@
 """A run's objects as source files."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,10 +22,14 @@ from docstokg.ports import ObjectStore
 
 @dataclass(frozen=True, slots=True)
 class RunSources:
-    """The objects below a run's prefix. `statements`: fields of posted documents, by id."""
+    """The objects below a run's prefix.
+
+    `statements`: fields of posted documents, by id. `marks`: see `erasure.erasure_mark`.
+    """
 
     run: IngestRun
     statements: Mapping[str, Mapping[str, Any]]
+    marks: Collection[str] = ()
 
     @classmethod
     def of(cls, run: IngestRun, objects: ObjectStore) -> "RunSources":

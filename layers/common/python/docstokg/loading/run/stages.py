@@ -7,10 +7,11 @@ import json
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
+from itertools import filterfalse
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +22,13 @@ from docstokg.loading.context import LoadOptions, LoadReport, Readers, Stores
 from docstokg.loading.names.candidates import RULE, found_names
 from docstokg.loading.pipeline import begin, info_before, read_files, removals
 from docstokg.loading.read.raw_input import RawChunk
-from docstokg.loading.read.reading import rows_of
+from docstokg.loading.read.reading import Row, rows_of
 from docstokg.loading.read.rejects import RejectLog
 from docstokg.loading.read.source_registry import AGAIN
 from docstokg.loading.read.staging import Place, Staging
 from docstokg.loading.resolve.load_plan import Linking
 from docstokg.loading.resolve.planning import plan_load
-from docstokg.loading.run.erasure import erase
+from docstokg.loading.run.erasure import ERASED, erase, erasure_mark, put_marks, stored_marks
 from docstokg.loading.run.lease import CLOSED, check_turn, end_turns, give_back, is_closed, turn
 from docstokg.loading.run.model_output import (
     Models,
@@ -80,6 +81,8 @@ def read(task: IngestTask, objects: ObjectStore, readers: Readers) -> Answer:
     ]
     writer = ShardWriter(run, objects, shard_name(items))
     versions = known_versions(run, objects)
+    if not run.posted:
+        sources = replace(sources, marks=stored_marks(run.namespace, objects))
     chunks = rejected = 0
     for item in items:
         inner = sources.inner(item.key)
@@ -127,8 +130,18 @@ def _read_object(
         except OSError as refused:
             raise LoadError(f"invalid file name: {refused.strerror}") from refused
         rows = rows_of(replace(file, path=path), readers)
-        whole = file.kind == "document"
-        return writer.add(inner, item.etag, version, list(rows) if whole else rows)
+        is_erased = partial(_is_erased, sources.marks, inner, item.etag)
+        if file.kind != "document":
+            return writer.add(inner, item.etag, version, filterfalse(is_erased, rows))
+        whole = list(rows)
+        if whole and all(map(is_erased, whole)):
+            raise LoadError(ERASED)
+        return writer.add(inner, item.etag, version, filterfalse(is_erased, whole))
+
+
+def _is_erased(marks: Collection[str], inner: str, etag: str, row: Row) -> bool:
+    doc_id = getattr(row[1], "doc_id", None) or ""
+    return bool(marks) and erasure_mark(inner, etag, doc_id) in marks
 
 
 def encode(
@@ -345,6 +358,7 @@ def close(
         closing_before = _is_there(objects, run.key("resolved", CLOSING))
         check_turn(run, stores.search_index, closing_before)
         with closing(ResolvedRun(run, objects)) as resolved:
+            put_marks(run.namespace, objects, resolved.head["marks"])
             objects.put(run.key("resolved", CLOSING), b"{}")
             linking = resolved.linking(stores)
             stopped = _finish(task, linking, time or TaskTime())

@@ -5,9 +5,9 @@ from contextlib import ExitStack, contextmanager
 
 from ulid import ULID
 
+from docstokg.domain.identity import key_of
 from docstokg.errors import Locked, Timeout
 from docstokg.loading.context import WAIT_S, Context, NullProgress, Progress, Stores
-from docstokg.loading.read.source_registry import key_of
 from docstokg.loading.resolve.load_plan import Linking
 from docstokg.ports import IndexWriter
 
