@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
+from typing import Literal
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
@@ -212,7 +213,7 @@ def _walk_all(nodes: Iterable[LexborNode], maker: _Maker, depth: int) -> None:
     _flush(loose, maker)
 
 
-def _block(node: LexborNode, tag: str, maker: _Maker, depth: int) -> None:  # noqa: C901, PLR0912 - one branch a tag
+def _block(node: LexborNode, tag: str, maker: _Maker, depth: int) -> None:  # noqa: C901 - one branch a tag
     if tag in HEADINGS:
         words = one_line(_inline(node, depth + 1)).rstrip("¶#").rstrip()
         inner = node.css_first("[id]")
@@ -233,14 +234,12 @@ def _block(node: LexborNode, tag: str, maker: _Maker, depth: int) -> None:  # no
             maker.add(kind, between.join(text for _, text in lines))
     elif tag == "dt":
         words = one_line(_inline(node, depth + 1)).rstrip("¶").rstrip()
-        description = node.next
-        while description is not None and description.tag in ("-text", "-comment"):
-            description = description.next
+        description = _beside(node, "next")
         if description is not None and description.tag == "dd":
             _described(words, description, maker, depth + 1)
         else:
             maker.add("text", words)
-    elif tag == "dd" and _follows_term(node):
+    elif tag == "dd" and (term := _beside(node, "prev")) is not None and term.tag == "dt":
         pass  # written with its term
     elif node.mem_id in maker.holders:
         _walk(node, maker, depth + 1)
@@ -248,11 +247,11 @@ def _block(node: LexborNode, tag: str, maker: _Maker, depth: int) -> None:  # no
         maker.add("text", one_line(_inline(node, depth + 1)))
 
 
-def _follows_term(node: LexborNode) -> bool:
-    before = node.prev
-    while before is not None and before.tag in ("-text", "-comment"):
-        before = before.prev
-    return before is not None and before.tag == "dt"
+def _beside(node: LexborNode, way: Literal["next", "prev"]) -> LexborNode | None:
+    beside: LexborNode | None = getattr(node, way)
+    while beside is not None and beside.tag in ("-text", "-comment"):
+        beside = getattr(beside, way)
+    return beside
 
 
 def _described(words: str, node: LexborNode, maker: _Maker, depth: int) -> None:

@@ -4,6 +4,7 @@ import io
 import posixpath
 import zipfile
 import zlib
+from functools import lru_cache
 from gzip import GzipFile
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
@@ -17,22 +18,7 @@ LARGEST = 200 * 1024 * 1024
 MISSING = Element("none")
 MOST_PARTS = 20_000
 DEEPEST = 200
-# Maximum names that are kept.
-MOST_NAMES = 10_000
 _LINKS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
-
-
-class _LocalNames(dict[str, str]):
-    def __missing__(self, name: str) -> str:
-        space, _, tag = name.rpartition("}")
-        local = f"rel:{tag}" if space == _LINKS else tag
-        if len(self) < MOST_NAMES:
-            self[name] = local
-        return local
-
-
-# Local names by full name; quicker than a call for each element and attribute.
-_LOCAL = _LocalNames()
 
 
 class Package:
@@ -128,7 +114,7 @@ def parse(raw: bytes) -> Element:
         depth += 1
         if depth > DEEPEST:
             check_depth(depth)
-        begin(_LOCAL[tag], {_LOCAL[key]: value for key, value in attributes.items()})
+        begin(_local(tag), {_local(key): value for key, value in attributes.items()})
 
     def end(tag: str) -> None:
         nonlocal depth
@@ -148,3 +134,9 @@ def parse(raw: bytes) -> Element:
         return builder.close()
     except (expat.ExpatError, ValueError, LookupError, AssertionError) as broken:
         raise LoadError(f"invalid XML ({broken})") from broken
+
+
+@lru_cache(10_000)
+def _local(name: str) -> str:
+    space, _, local = name.rpartition("}")
+    return f"rel:{local}" if space == _LINKS else local

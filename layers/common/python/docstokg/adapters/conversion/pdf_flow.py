@@ -51,15 +51,13 @@ def parts_of(
     """Yield a page's paragraphs and tables by their first words, columns of prose in turn."""
     words = [word for line in lines for word in line]
     inside = {word: table for table in tables_of(words, level, upright) for word in table.words}
-    begun = set[int]()
+    begun = set[Table]()
     paragraph: list[Line] = []
     for line in lines:
         outside = [word for word in line if word not in inside]
-        tables = []
-        for table in (inside[word] for word in line if word in inside):
-            if id(table) not in begun:
-                begun.add(id(table))
-                tables.append(table)
+        reached = dict.fromkeys(inside[word] for word in line if word in inside)
+        tables = [table for table in reached if table not in begun]
+        begun.update(tables)
         if paragraph and (tables or not outside or _begins(paragraph, outside)):
             yield paragraph
             paragraph = []

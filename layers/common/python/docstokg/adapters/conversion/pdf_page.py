@@ -99,8 +99,12 @@ class PageView:
 
     def box(self, x0: float, y0: float, x1: float, y1: float) -> Box:
         """Map two corners, like `point`, to a rounded (left, top, right, bottom)."""
-        (ax, ay), (bx, by) = self.point(x0, y0), self.point(x1, y1)
-        return round(min(ax, bx)), round(min(ay, by)), round(max(ax, bx)), round(max(ay, by))
+        return _between(self.point(x0, y0), self.point(x1, y1))
+
+
+def _between(start: Point, end: Point) -> Box:
+    (ax, ay), (bx, by) = start, end
+    return round(min(ax, bx)), round(min(ay, by)), round(max(ax, bx)), round(max(ay, by))
 
 
 def union(boxes: Iterable[Box]) -> Box:
@@ -247,8 +251,8 @@ class Drawings:
             self._fill(drawn, view)
         paths = (drawn for drawn in drawings if drawn.type == raw.FPDF_PAGEOBJ_PATH)
         lines = itertools.chain.from_iterable(_segments(path, view) for path in paths)
-        for (ax, ay), (bx, by) in itertools.islice(lines, MOST_SEGMENTS):
-            box = round(min(ax, bx)), round(min(ay, by)), round(max(ax, bx)), round(max(ay, by))
+        for ends in itertools.islice(lines, MOST_SEGMENTS):
+            box = _between(*ends)
             wide, high = box[2] - box[0], box[3] - box[1]
             if high <= THIN < wide:
                 self.level.append(box)

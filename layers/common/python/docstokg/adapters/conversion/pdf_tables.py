@@ -3,10 +3,9 @@
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain, groupby, pairwise
 from statistics import median
-from typing import NamedTuple
 
 from docstokg.adapters.conversion.convert_lines import GOES_ON
 from docstokg.adapters.conversion.pdf_page import THIN, Box, Word, union
@@ -31,7 +30,8 @@ WIDE = 0.8
 LONGEST_WORDS = 6
 
 
-class Table(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Table:
     """A table and its words.
 
     `named`: the first row may name the columns. `columns`: the lines of each column of prose; it is

@@ -39,11 +39,11 @@ Label = tuple[str, str]
 def _label_patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
     noun = rf"(?P<noun>{_asking()['label'].pattern})\s+"
     number = r"\(?(?P<number>\d{1,3}(?:\.\d{1,3})*|[ivx]{1,5}|[a-z])"
-    ended = r"(?![^\W_]|[.,]\d)"
+    border = r"(?![^\W_]|[.,]\d)"
     # "a" before a word is an article.
-    named = rf"{noun}{number}{ended}(?!(?<=[ (]a)\s\w)"
+    named = rf"{noun}{number}{border}(?!(?<=[ (]a)\s\w)"
     marked = r"[.):]+(?=\s)|(?<=\d)(?=\s+(?-i:[A-Z]))"
-    opening = rf"[-*+\u2022#\s]*(?:{noun}|\u00a7\s?)?{number}(?(noun){ended}|(?:{marked}))"
+    opening = rf"[-*+\u2022#\s]*(?:{noun}|\u00a7\s?)?{number}(?(noun){border}|(?:{marked}))"
     return re.compile(named, re.IGNORECASE), re.compile(opening, re.IGNORECASE)
 
 

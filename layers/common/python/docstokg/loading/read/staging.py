@@ -5,7 +5,7 @@ import sqlite3
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import starmap
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -51,6 +51,9 @@ _EMPTIED = (
 )
 _UNRECORDED = "DELETE FROM encoding WHERE id IN (SELECT id FROM chunk WHERE {})"
 _OF_SHARD = " WHERE doc_id IN (SELECT doc_id FROM chunk WHERE shard = ? AND shard <> '')"
+
+# Fields of an entity whose first value remains.
+_SINGLE = ("type", "definition", "obsolete", "replaced_by", "embedding")
 
 
 def name_key(name: str) -> str:
@@ -210,16 +213,9 @@ class Staging:
         if (stored := self.entity(entity.id)) is not None:
             if stored.name != entity.name:
                 raise Rejected(f"id {entity.id!r} is repeated with a different name")
-            entity = RawEntity(
-                id=entity.id,
-                name=stored.name,
-                type=stored.type or entity.type,
-                synonyms=tuple(dict.fromkeys((*stored.synonyms, *entity.synonyms))),
-                definition=stored.definition or entity.definition,
-                obsolete=stored.obsolete or entity.obsolete,
-                replaced_by=stored.replaced_by or entity.replaced_by,
-                embedding=stored.embedding or entity.embedding,
-            )
+            synonyms = tuple(dict.fromkeys((*stored.synonyms, *entity.synonyms)))
+            stated = {key: value for key in _SINGLE if (value := getattr(stored, key))}
+            entity = replace(entity, synonyms=synonyms, **stated)
         self._db.execute(
             "INSERT OR REPLACE INTO entity (id, payload, embedding) VALUES (?, ?, ?)",
             (entity.id, _payload(entity), entity.embedding),

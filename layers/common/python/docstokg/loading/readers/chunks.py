@@ -172,15 +172,7 @@ class ExportedDocument(StrictContract):
 def read_document(line: Json) -> RawDocument:
     """Parse one line; raise `Rejected` with all its errors."""
     row = checked(ExportedDocument, line)
-    return RawDocument(
-        doc_id=row.doc_id,
-        digest=row.sha256,
-        note=row.note,
-        title=row.title,
-        named=row.named,
-        converter=row.converter,
-        text=row.text,
-    )
+    return RawDocument(digest=row.sha256, **row.model_dump(exclude={"sha256"}))
 
 
 _SAME = (

@@ -139,9 +139,7 @@ def _documents(
     made_by = converter.versions.get(suffix, "")
     plain = TERMINAL.sub(b"", raw) if suffix in COLOURED and b"\x1b" in raw else raw
     if not made_by and suffix not in SOURCE_TEXTS:
-        raise Rejected(
-            f"the reader for {suffix} is not installed: pip install 'docstokg[documents]'"
-        )
+        raise _not_installed(suffix)
     try:
         if suffix in SOURCE_TEXTS:
             parsed = _text_document(plain, suffix, doc_id, converter)
@@ -188,6 +186,10 @@ def _documents(
     return tuple(documents)
 
 
+def _not_installed(suffix: str) -> Rejected:
+    return Rejected(f"the reader for {suffix} is not installed: pip install 'docstokg[documents]'")
+
+
 def _check_id(doc_id: str) -> None:
     if problem := id_problem(doc_id):
         raise Rejected(f"doc_id {problem}")
@@ -216,9 +218,7 @@ def _text_document(raw: bytes, suffix: str, doc_id: str, converter: Converter) -
     elif suffix in converter.versions:
         (outline,) = converter.convert(suffix, visible_text.encode())
     else:
-        raise Rejected(
-            f"the reader for {suffix} is not installed: pip install 'docstokg[documents]'"
-        )
+        raise _not_installed(suffix)
     blocks = _filled(visible_text, outline.blocks, body)
     return Document(
         doc_id=fields.get("doc_id", doc_id),
