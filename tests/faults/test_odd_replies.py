@@ -86,6 +86,79 @@ KINDS: dict[str, tuple[list[str], str | None]] = {
         ],
         None,
     ),
+    "other brackets": (
+        [
+            f"[THINK]{THOUGHT}[/THINK]{PROVEN[0]}",
+            f"\u25c1think\u25b7{THOUGHT}\u25c1/think\u25b7{PROVEN[1]}",
+            f"<seed:think>{THOUGHT}</seed:think>{PROVEN[2]}",
+            f"< think >{THOUGHT}</ think >{PROVEN[3]}", f"{THOUGHT}[/THINK]{PROVEN[4]}",
+        ],
+        None,
+    ),
+    "nested thought": (
+        [
+            f"<think><think>{THOUGHT}</think></think>{PROVEN[0]}",
+            f"<think>{THOUGHT}<think>{THOUGHT}</think>{PROVEN[1]}",
+            f"<THINK>{THOUGHT}</THINK>{PROVEN[2]}", f"<think></think>{PROVEN[3]}",
+            f"<think>\n{THOUGHT}\n</think>\n\n<think></think>{PROVEN[4]}",
+        ],
+        None,
+    ),
+    "role": (
+        [
+            f"<|start|>assistant<|channel|>final<|message|>{PROVEN[0]}<|return|>",
+            f"analysis{THOUGHT}assistantfinal{PROVEN[1]}",
+            f"<|im_start|>assistant\n{PROVEN[2]}<|im_end|>", f"<|assistant|>{PROVEN[3]}",
+            f"<|start_header_id|>assistant<|end_header_id|>\n\n{PROVEN[4]}",
+        ],
+        None,
+    ),
+    "wrapper": (
+        [
+            f"<answer>{PROVEN[0]}</answer>", f"<final_answer>{PROVEN[1]}</final_answer>",
+            f"Final answer: {PROVEN[2]}", f"### Response:\n\n{PROVEN[3]}",
+            f"<response>\n{PROVEN[4]}\n</response>",
+        ],
+        None,
+    ),
+    "other end token": (
+        [
+            f"{PROVEN[0]}<|end|>", f"{PROVEN[1]}<eos>", f"{PROVEN[2]}[/INST]",
+            f"{PROVEN[3]}<|end_of_text|>", f"{PROVEN[4]}<\uff5cend\u2581of\u2581sentence\uff5c>",
+        ],
+        None,
+    ),
+    "other tool call": (
+        [
+            f'<|tool_call|>{{"name": "walrus"}}<|/tool_call|>{PROVEN[0]}',
+            f"<tool_response>walrus</tool_response>{PROVEN[1]}",
+            f'<|python_tag|>walrus.call(query="gate")\n{PROVEN[2]}',
+            f"```tool_code\nwalrus()\n```\n{PROVEN[3]}",
+            f'<invoke name="walrus"></invoke>{PROVEN[4]}',
+        ],
+        None,
+    ),
+    "bracketed marker": (
+        [
+            f"{GATE} \u30101\u3011.", f"{GATE} \u30101\u2020gate\u3011.", f"{GATE} [Passage 1].",
+            f"{GATE} [^1].", f"{GATE} (1).",
+        ],
+        None,
+    ),
+    "decorated marker": (
+        [
+            f"{GATE} [[1]].", f"{GATE} [1](gate.md).", f"{GATE} <sup>1</sup>.", f"{GATE} [doc 1].",
+            f"{GATE} \\[1\\].",
+        ],
+        None,
+    ),
+    "other markup": (
+        [
+            f"***{GATE}*** [1].", f"`{GATE}` [1].", f"> **{GATE}** [1].", f"\u2022 {PROVEN[0]}",
+            f"| {GATE} [1]. |",
+        ],
+        None,
+    ),
     "abstention": (
         [
             "I don't know.", "The passages do not say when it opens.",
@@ -95,7 +168,22 @@ KINDS: dict[str, tuple[list[str], str | None]] = {
         ABSTENTION,
     ),
 }  # fmt: skip
-ODD = ("walrus", "think", "channel", "<|", "</", "<end", "TOOL", "cite", ".md]", "\u00b9")
+ODD = (
+    "walrus",
+    "think",
+    "assistant",
+    "INST",
+    "\uff5c",
+    "<answer",
+    "channel",
+    "<|",
+    "</",
+    "<end",
+    "TOOL",
+    "cite",
+    ".md]",
+    "\u00b9",
+)
 
 
 @pytest.fixture(scope="module")

@@ -101,7 +101,7 @@ def test_load_reports_rejected_lines_and_fails(cli: Cli, tmp_path: Path):
     store, rejects = tmp_path / "store.sqlite", tmp_path / "rejects.jsonl"
     code, out, err = cli("load", folder, "--no-embed", "--rejects", rejects, store=store)
     assert code == 1
-    assert "1 chunks" in out and "1 rejected" in err and "chunks.jsonl:2: " in err
+    assert "1 chunk (" in out and "1 rejected" in err and "chunks.jsonl:2: " in err
     (row,) = [json.loads(line) for line in rejects.read_text().splitlines()]
     assert (row["line"], Path(row["file"]).name) == (2, "chunks.jsonl")
     assert "doc_id" in row["reason"]

@@ -16,26 +16,37 @@ from docstokg.domain.text.sentences import sentence_spans
 from docstokg.domain.text.wording import content_stems
 from docstokg.domain.text.words import FOREIGN, STOP_WORDS, WORD, normalise, stem
 
-_THINKING = "think|thinking|thought|thoughts|reasoning|reflection|analysis"
+_THINKING = r"(?:\w{1,20}:)?(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflection|analysis)"
 # A thought ends at its closing tag, whatever opened it, and at the channel of the final answer.
 _THOUGHT_END = re.compile(
-    rf"\A.*(?:</(?:{_THINKING})>|<\|channel\|>\s*final\s*(?:<\|message\|>)?)",
+    rf"\A.*(?P<end></\s?{_THINKING}\s?>|\[/THINK\]|\u25c1/think\u25b7|assistantfinal"
+    r"|<\|channel\|>\s*final\s*(?:<\|message\|>)?)",
     re.DOTALL | re.IGNORECASE,
 )
 _THOUGHT = re.compile(
-    rf"(?:<(?:{_THINKING})>|<\|channel\|>\s*(?:analysis|commentary)\b).*", re.DOTALL | re.IGNORECASE
+    rf"(?:<\s?{_THINKING}\s?>|\[THINK\]|\u25c1think\u25b7|<\|channel\|>\s*(?:analysis|commentary)\b).*",
+    re.DOTALL | re.IGNORECASE,
 )
 _TOOL_CALL = re.compile(
-    r"<(?P<tag>tool_calls?|function_calls?|tools?)>.*?(?:</(?P=tag)>|\Z)"
-    r"|<function=.*?(?:</function>|\Z)|\[TOOL_CALLS\][^\n]*",
+    r"<(?P<bar>\|?)(?P<tag>tools?|(?:tool|function)_\w{1,12})(?P=bar)>"
+    r".*?(?:<(?P=bar)/(?P=tag)(?P=bar)>|\Z)"
+    r"|<(?P<name>function|invoke)[ =].*?(?:</(?P=name)>|\Z)"
+    r"|(?:\[TOOL_CALLS\]|<\|python_tag\|>)[^\n]*|```tool_c(?:ode|all)\b.*?(?:```|\Z)",
     re.DOTALL | re.IGNORECASE,
 )
 _TEXT_END = re.compile(
-    r"<\|[a-z_]{2,30}\|>|</?s>|<(?:eos|bos|pad|end_of_turn|start_of_turn)>", re.IGNORECASE
+    r"<\|(?:im_start|start|start_header_id)\|>\s?(?:assistant)?|<\|[a-z_]{2,30}\|>|\[/?INST\]|</?s>"
+    r"|<\uff5c[^<>]{2,40}\uff5c>|<(?:eos|bos|pad|end_of_turn|start_of_turn)>"
+    r"|</?(?:final_)?(?:answer|response)>",
+    re.IGNORECASE,
 )
 # Words that a looping model repeats three times or more.
 _LOOP = re.compile(r"(?P<words>\b\w+(?:\W+\w+){0,7}?\W+)(?P=words){2,}(?:\w+\W+){0,8}\w*\W*\Z")
 _CITE = re.compile(r"\\cite\{\s?(?P<rank>\d{1,4})\s?\}")
+# Doubled or escaped brackets, or a link.
+_DECORATED = re.compile(
+    r"(?:\[\[|\\?\[)(?P<rank>\d{1,4})(?:\]\]|\\\]|\](?=\((?!\d)))(?:\((?!\d)[^()\s]{1,300}\))?"
+)
 _SUPERSCRIPTS = "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"
 _SUPERSCRIPT = re.compile(rf"(?P<rank>[{_SUPERSCRIPTS}]{{1,2}})(?=[\s.,;:!?)]|\Z)")
 _PLAIN_DIGITS = str.maketrans(_SUPERSCRIPTS, "0123456789")
@@ -125,7 +136,7 @@ def abstains(reply: str, question: str) -> bool:
 def ends_thought(raw: str) -> bool:
     """Return whether a reply ends a thought that it did not begin."""
     end = _THOUGHT_END.match(raw)
-    return end is not None and _THOUGHT.search(end[0].rpartition("<")[0]) is None
+    return end is not None and _THOUGHT.search(raw, 0, end.start("end")) is None
 
 
 def without_thoughts(raw: str) -> str:
@@ -280,7 +291,7 @@ def _with_ranks(text: str, blocks: Sequence[Block]) -> str:
 
 
 def _with_markers(text: str) -> str:
-    for pattern in (_NAMED, _CITE):
+    for pattern in (_NAMED, _CITE, _DECORATED):
         text = outside_code(text, partial(pattern.sub, r"[\g<rank>]"))
     for pattern in (_RAISED, _SUPERSCRIPT):
         text = outside_code(text, partial(pattern.sub, _unless_power))
