@@ -10,12 +10,16 @@ from docstokg.adapters.opensearch.server import (
     Connection,
     Server,
     documents_there,
+    limited,
     schema_checked,
 )
 from docstokg.contracts.records import DocumentRecord
+from docstokg.domain.deadline import Deadline
 from docstokg.errors import WrongAnswer
 
 PAGE = 1000
+TIMEOUT_S = 120.0
+REFRESH = {"refresh": "true"}
 _MAPPINGS: Json = {
     "dynamic": "strict",
     "properties": {
@@ -33,13 +37,14 @@ class OpenSearchRegister:
     def __init__(self, *, name: str = "docstokg", **connection: Unpack[Connection]) -> None:
         self._index = f"{name}-documents"
         self._server = Server(**connection)
+        self._call = limited(self._server, TIMEOUT_S, absent_is_none=True)
 
     def put(self, documents: Sequence[DocumentRecord]) -> None:
         """Write records, without originals, replacing by namespace and id.
 
         Raise `WrongAnswer` for a refused one.
         """
-        ensure_register(self._server, self._index)
+        ensure_register(self._server, f"/{self._index}")
         lines: list[str] = []
         for document in documents:
             lines.append(json.dumps({"index": {"_id": _id(document.namespace, document.doc_id)}}))
@@ -61,7 +66,7 @@ class OpenSearchRegister:
             "search_after": [after],
             "query": {"bool": {"filter": [{"term": {"namespace": namespace}}]}},
         }
-        answer = self._server.search(index=self._index, body=page, ignore=404)
+        answer = self._call("POST", f"/{self._index}/_search", page)
         if not answer:
             return ()
         with schema_checked("_search"):
@@ -73,7 +78,7 @@ class OpenSearchRegister:
         if not doc_ids:
             return ()
         body = {"docs": [{"_id": _id(namespace, d), "_source": ["record"]} for d in doc_ids]}
-        answer = self._server.mget(index=self._index, body=body, ignore=404)
+        answer = self._call("POST", f"/{self._index}/_mget", body)
         if not answer:
             return ()
         rows = [doc["_source"]["record"] for doc in documents_there(answer)]
@@ -81,7 +86,7 @@ class OpenSearchRegister:
 
     def text(self, namespace: str, doc_id: str) -> str | None:
         """Return the converted text; None if the document is unknown or has none."""
-        answer = self._server.get(index=self._index, id=_id(namespace, doc_id), ignore=404)
+        answer = self._call("GET", f"/{self._index}/_doc/{_id(namespace, doc_id)}")
         if not answer.get("found"):
             return None
         with schema_checked("_doc"):
@@ -95,15 +100,14 @@ class OpenSearchRegister:
         """Remove records with their texts (None: all of the namespace)."""
         if doc_ids is None:
             query = {"query": {"bool": {"filter": [{"term": {"namespace": namespace}}]}}}
-            self._server.delete_by_query(index=self._index, body=query, refresh=True, ignore=404)
-        elif self._server.indices.get_mapping(index=self._index, ignore=404):
+            self._call("POST", f"/{self._index}/_delete_by_query", query, REFRESH)
+        elif self._call("GET", f"/{self._index}/_mapping"):
             self._bulk([json.dumps({"delete": {"_id": _id(namespace, d)}}) for d in doc_ids])
 
     def namespaces(self) -> tuple[str, ...]:
         """Return the namespaces that contain documents."""
         counted = {"names": {"terms": {"field": "namespace", "size": PAGE}}}
-        body = {"size": 0, "aggs": counted}
-        answer = self._server.search(index=self._index, body=body, ignore=404)
+        answer = self._call("POST", f"/{self._index}/_search", {"size": 0, "aggs": counted})
         if not answer:
             return ()
         with schema_checked("_search"):
@@ -117,7 +121,10 @@ class OpenSearchRegister:
     def _bulk(self, lines: Sequence[str]) -> None:
         if not lines:
             return
-        answer = self._server.bulk(index=self._index, body="\n".join(lines), refresh=True)
+        text = "\n".join(lines) + "\n"
+        answer = self._server.call(
+            "POST", f"/{self._index}/_bulk", text, REFRESH, deadline=Deadline.after(TIMEOUT_S)
+        )
         with schema_checked("_bulk"):
             outcomes = [outcome for item in answer["items"] for outcome in item.values()]
             failed = [outcome["error"] for outcome in outcomes if "error" in outcome]
@@ -125,17 +132,23 @@ class OpenSearchRegister:
             raise WrongAnswer(f"the register refused a document: {json.dumps(failed[0])[:300]}")
 
 
-def ensure_register(server: Server, index: str) -> None:
+def ensure_register(server: Server, path: str) -> None:
     """Create the register's index if missing, also concurrently.
 
     Raise `WrongAnswer` if that fails.
     """
-    if server.indices.get_mapping(index=index, ignore=404):
+    if server.call(
+        "GET", f"{path}/_mapping", deadline=Deadline.after(TIMEOUT_S), absent_is_none=True
+    ):
         return
-    body = {"settings": index_settings("documents", server.shards), "mappings": _MAPPINGS}
-    server.indices.create(index=index, body=body, ignore=400)
-    if not server.indices.get_mapping(index=index, ignore=404):
-        raise WrongAnswer(f"the index {index!r} could not be made")
+    body = json.dumps(
+        {"settings": index_settings("documents", server.shards), "mappings": _MAPPINGS}
+    )
+    server.call("PUT", path, deadline=Deadline.after(TIMEOUT_S), body=body, answered=400)
+    if not server.call(
+        "GET", f"{path}/_mapping", deadline=Deadline.after(TIMEOUT_S), absent_is_none=True
+    ):
+        raise WrongAnswer(f"the index {path[1:]!r} could not be made")
 
 
 def _id(namespace: str, doc_id: str) -> str:

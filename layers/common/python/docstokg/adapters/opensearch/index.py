@@ -4,7 +4,7 @@ import base64
 import json
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Unpack
@@ -103,7 +103,7 @@ class OpenSearchIndex:
         if not queries:
             return ()
         child_ms = max(1, int(deadline.remaining() * CHILD_SHARE * 1000))
-        body: list[Json] = []
+        lines: list[str] = []
         for query in queries:
             alias = facts_alias(self._name) if query.channel == "facts" else self._name
             header = {"index": alias, "cancel_after_time_interval": f"{child_ms}ms"}
@@ -113,9 +113,9 @@ class OpenSearchIndex:
             of = () if query.channel == "facts" else scope.namespaces
             codes = tuple({code for name in of for code in self._languages.get(name, ())})
             words = _words(query.text, codes)
-            body += [header, _child(query, words, scope, child_ms, self._rarity)]
+            lines += [json.dumps(header), _child(query, words, scope, child_ms, self._rarity)]
         with self._telemetry.span("index.search", children=len(queries)):
-            answer = self._answer(self._server.msearch, deadline, body=body)
+            answer = self._post("/_msearch", "\n".join(lines) + "\n", deadline)
             with schema_checked("_msearch"):
                 children = answer["responses"]
                 if len(children) != len(queries):
@@ -179,13 +179,11 @@ class OpenSearchIndex:
 
     def _read(self, uuids: Sequence[str], fields: str, deadline: Deadline) -> Json:
         with self._telemetry.span("index.get", chunks=len(uuids)):
-            return self._answer(
-                self._server.mget,
+            return self._post(
+                f"/{self._name}/_mget",
+                json.dumps({"ids": list(uuids)}),
                 deadline,
-                body={"ids": list(uuids)},
-                index=self._name,
-                _source=False,
-                stored_fields=fields,
+                {"_source": "false", "stored_fields": fields},
             )
 
     def info(self, deadline: Deadline, refresh: bool = False) -> IndexInfo:
@@ -214,8 +212,11 @@ class OpenSearchIndex:
         spaces = {"spaces": {"terms": by_name, "aggs": codes}}
         count = {"size": 0, "track_total_hits": True, "aggs": spaces}
         relations = count | {"query": RELATIONS}
-        body = [{"index": self._name}, count, {"index": facts_alias(self._name)}, relations]
-        answer = self._answer(self._server.msearch, deadline, body=body)
+        body = "".join(
+            f"{json.dumps({'index': alias})}\n{json.dumps(counted)}\n"
+            for alias, counted in ((self._name, count), (facts_alias(self._name), relations))
+        )
+        answer = self._post("/_msearch", body, deadline)
         with schema_checked("_msearch"):
             of_chunks, of_facts = answer["responses"]
             chunks = of_chunks["hits"]["total"]["value"]
@@ -266,12 +267,11 @@ class OpenSearchIndex:
             return
         tokens = {"terms": {"field": "tokens", "size": MAX_COUNTED}}
         try:
-            answer = self._answer(
-                self._server.search,
+            answer = self._post(
+                f"/{self._name}/_search",
+                json.dumps({"size": 0, "aggs": {"tokens": tokens}}),
                 deadline,
-                body={"size": 0, "aggs": {"tokens": tokens}},
-                index=self._name,
-                filter_path="aggregations.tokens.buckets",
+                {"filter_path": "aggregations.tokens.buckets"},
             )
             with schema_checked("_search"):
                 buckets = answer.get("aggregations", {}).get("tokens", {}).get("buckets", [])
@@ -286,9 +286,14 @@ class OpenSearchIndex:
         self._breaker.close()
         self._server.close()
 
-    def _answer(self, method: Callable[..., Json], deadline: Deadline, **options: object) -> Json:
+    def _post(
+        self, path: str, body: str, deadline: Deadline, params: Mapping[str, str] | None = None
+    ) -> Json:
+        def request() -> Json:
+            return self._server.call("POST", path, deadline=deadline, body=body, params=params)
+
         try:
-            return self._breaker.call(lambda: method(**options, request_timeout=deadline), deadline)
+            return self._breaker.call(request, deadline)
         except DocsToKGError:
             self._info = None
             raise
@@ -319,7 +324,7 @@ class Rarity:
         return sorted(by_token.items(), key=lambda item: (-item[1], item[0]))[:MAX_TOKENS]
 
 
-def _child(query: ChannelQuery, words: str, scope: Scope, child_ms: int, rarity: Rarity) -> Json:
+def _child(query: ChannelQuery, words: str, scope: Scope, child_ms: int, rarity: Rarity) -> str:
     facts = query.channel == "facts"
     body: Json = {
         "size": query.size,
@@ -344,7 +349,7 @@ def _child(query: ChannelQuery, words: str, scope: Scope, child_ms: int, rarity:
                 }
             }
         }
-        return body
+        return json.dumps(body)
     if query.channel == "splade":
         clauses: list[Json] = [
             {
@@ -365,13 +370,13 @@ def _child(query: ChannelQuery, words: str, scope: Scope, child_ms: int, rarity:
         ]
         # Stop words must not match by themselves.
         body["query"] = {"bool": {"must": clauses[:1], "should": clauses[1:], "filter": visible}}
-        return body
+        return json.dumps(body)
     body["query"] = {
         "bool": {"should": clauses, "minimum_should_match": 1, "filter": visible}
         if clauses
         else {"must_not": {"match_all": {}}}
     }
-    return body
+    return json.dumps(body)
 
 
 def _visible(scope: Scope, *, facts: bool) -> list[Json]:

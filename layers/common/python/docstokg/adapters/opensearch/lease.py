@@ -8,7 +8,7 @@ from pathlib import Path
 
 from docstokg.adapters.opensearch.documents import PAGE, ensure_register
 from docstokg.adapters.opensearch.layout import Json
-from docstokg.adapters.opensearch.server import Server, schema_checked
+from docstokg.adapters.opensearch.server import Server, limited, schema_checked
 from docstokg.domain.deadline import Deadline
 from docstokg.errors import DocsToKGError, Timeout, Unavailable, cause
 from docstokg.observability import Telemetry
@@ -40,7 +40,8 @@ class Lease:
     ) -> None:
         self._telemetry = telemetry or Telemetry()
         self._server, self._name, self._own = server, name, key
-        self._index = f"{name}-documents"
+        self._path = f"/{name}-documents"
+        self._call = limited(server, CALL_S, answered=CONFLICT)
         self._stamp: Stamp | None = None
         self._renewed = 0.0
         self._run = ""
@@ -63,7 +64,7 @@ class Lease:
 
     def _acquire(self, deadline: Deadline, waiting: Callable[[int], None] | None, run: str) -> None:
         self._run = run
-        ensure_register(self._server, self._index)
+        ensure_register(self._server, self._path)
         seen: Seen = {}
         try:
             while not self._is_taken(seen):
@@ -133,7 +134,7 @@ class Lease:
                     stamp, holder = self._read_lease(self._own)
                     if stamp is None or holder != self._run:
                         return
-                self._server.delete(**self._document(self._own), **_only(stamp))
+                self._call("DELETE", f"{self._path}/_doc/{self._own}", params=_only(stamp))
             except DocsToKGError as exc:
                 self._telemetry.log("WARNING", "lease_not_returned", **cause(exc))
 
@@ -163,21 +164,21 @@ class Lease:
     def _write(self, stamp: Stamp | None) -> Stamp | None:
         holder = self._run or _process(os.getpid())
         row = {"namespace": "", "doc_id": self._own, "record": holder}
-        version = _only(stamp) if stamp else {"op_type": "create"}
-        answer = self._server.index(**self._document(self._own), body=row, **version)
+        path = f"{self._path}/{'_doc' if stamp else '_create'}/{self._own}"
+        answer = self._call("PUT", path, row, _only(stamp) if stamp else {})
         if answer.get("status") == CONFLICT:
             return None
         return _stamp_of(answer)
 
     def _read_lease(self, name: str) -> tuple[Stamp | None, str]:
-        answer = self._server.get(**self._document(name) | {"ignore": 404})
+        path = f"{self._path}/_doc/{name}"
+        answer = self._server.call(
+            "GET", path, deadline=Deadline.after(CALL_S), absent_is_none=True
+        )
         if not answer.get("found"):
             return None, ""
         with schema_checked("_doc"):
             return _stamp_of(answer), str(answer["_source"]["record"])
-
-    def _document(self, name: str) -> Json:
-        return {"index": self._index, "id": name, "ignore": CONFLICT, "request_timeout": CALL_S}
 
 
 class LoadLease(Lease):
@@ -208,9 +209,9 @@ class LoadLease(Lease):
         return any(self._is_held(*self._read_lease(name), name, seen) for name in names)
 
     def _namespaces(self) -> list[str]:
-        self._server.indices.refresh(index=self._index, request_timeout=CALL_S)
+        self._call("POST", f"{self._path}/_refresh")
         body = {"size": PAGE, "query": {"prefix": {"doc_id": f"{LOAD}-"}}, "_source": False}
-        answer = self._server.search(index=self._index, body=body, request_timeout=CALL_S)
+        answer = self._call("POST", f"{self._path}/_search", body)
         with schema_checked("_search"):
             return [hit["_id"] for hit in answer["hits"]["hits"]]
 
@@ -240,5 +241,5 @@ def _stamp_of(answer: Json) -> Stamp:
         return int(answer["_seq_no"]), int(answer["_primary_term"])
 
 
-def _only(stamp: Stamp) -> dict[str, int]:
-    return {"if_seq_no": stamp[0], "if_primary_term": stamp[1]}
+def _only(stamp: Stamp) -> dict[str, str]:
+    return {"if_seq_no": str(stamp[0]), "if_primary_term": str(stamp[1])}

@@ -3,14 +3,13 @@
 import contextlib
 import gzip
 import json
+import logging
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, Required, TypedDict, Unpack
 from urllib.parse import urlencode
 
-import opensearchpy
 import urllib3
-from opensearchpy.serializer import JSONSerializer
 
 from docstokg.adapters.exchange import UNREAD, exchanged, host_of
 from docstokg.adapters.opensearch.layout import Json, Shards, index_behind
@@ -31,11 +30,10 @@ Auth = Literal["basic", "sigv4-es", "sigv4-aoss"]
 type Headers = dict[str, str]
 
 CONNECTIONS = 8
-# Of a call without a deadline.
-LIMIT_S = 120.0
 SHARDS_S, SHARDS_POLL_S = 30.0, 0.2
 # Maximum bytes of an answer; a page of an export is the largest.
 LONGEST_ANSWER = 1 << 28
+logging.getLogger("urllib3").addHandler(logging.NullHandler())  # errors are raised as well
 
 
 class Connection(TypedDict, total=False):
@@ -48,82 +46,77 @@ class Connection(TypedDict, total=False):
     shards: tuple[int, int | None]
 
 
-class Server(opensearchpy.OpenSearch):
-    """The client of one OpenSearch address; `request_timeout` of a call: seconds or a `Deadline`.
-
-    Every call raises `Timeout`, `Refused` (401), `Misconfigured` (403), `QuotaExceeded` (429),
-    `Unavailable` (5xx, connection) or `WrongAnswer`; with `ignore=404` an absent index or document
-    is `{}`.
-    """
+class Server:
+    """One OpenSearch address."""
 
     def __init__(self, **at: Unpack[Connection]) -> None:
         host_of(at["url"])
-        self.shards = Shards(*at.get("shards", ()))
-        super().__init__(
-            [{"at": at}],
-            connection_class=TimedConnection,
-            serializer=_Objects(),
-            max_retries=0,
-            timeout=LIMIT_S,
-        )
-
-
-class TimedConnection(opensearchpy.Connection):
-    """Connection that ends each call at its deadline."""
-
-    def __init__(self, at: Connection, **options: Any) -> None:
-        super().__init__(**options)
         self._url = at["url"].rstrip("/")
+        self.shards = Shards(*at.get("shards", ()))
+        self._headers = {"Content-Type": "application/json"}
         if self._url.startswith("https"):
-            self.headers |= urllib3.make_headers(accept_encoding="gzip")
-        self._sign = _signing(at, self.headers)
+            self._headers |= urllib3.make_headers(accept_encoding="gzip")
+        self._sign = _signing(at, self._headers)
         self._pool = urllib3.PoolManager(maxsize=CONNECTIONS, retries=False)
 
-    def perform_request(  # noqa: PLR0913 - the library's signature
+    def call(  # noqa: PLR0913 - one call, told by name
         self,
         method: str,
-        url: str,
-        params: Mapping[str, Any] | None = None,
-        body: bytes | None = None,
-        timeout: float | Deadline | None = None,
-        ignore: Collection[int] = (),
-        headers: Mapping[str, str] | None = None,
-    ) -> tuple[int, Headers, bytes]:
-        """Return status, no headers, and body; errors as in `Server`."""
-        limit_s = self.timeout if timeout is None else timeout
-        deadline = limit_s if isinstance(limit_s, Deadline) else Deadline.after(limit_s)
+        path: str,
+        body: str | Json | None = None,
+        params: Mapping[str, str] | None = None,
+        *,
+        deadline: Deadline,
+        absent_is_none: bool = False,
+        answered: int | None = None,
+    ) -> Json:
+        """Make one request and return the JSON object; `{}` for a 404 if `absent_is_none`.
+
+        `body`: an object, or text with one object per line. `answered`: another status that is not
+        an error. Raises `Timeout`, `Refused` (401), `Misconfigured` (403), `QuotaExceeded` (429),
+        `Unavailable` (5xx, connection) or `WrongAnswer`.
+        """
         if deadline.is_over():
             raise Timeout("no time left to ask OpenSearch")
-        content, sent = body or b"", self.headers | dict(headers or {})
-        if content and "accept-encoding" in sent:
-            content, sent["Content-Encoding"] = gzip.compress(content), "gzip"
-        url = f"{self._url}{url}" + (f"?{urlencode(params)}" if params else "")
-        self._sign(method, url, content, sent)
-        options = {"body": content or None, "headers": sent, **UNREAD}
+        text = json.dumps(body) if isinstance(body, dict) else body or ""
+        content, headers = text.encode("utf-8"), dict(self._headers)
+        if content and "accept-encoding" in headers:
+            content, headers["Content-Encoding"] = gzip.compress(content), "gzip"
+        url = f"{self._url}{path}" + (f"?{urlencode(params)}" if params else "")
+        self._sign(method, url, content, headers)
+        options = {
+            "body": content or None,
+            "headers": headers,
+            "timeout": deadline.remaining(),
+            **UNREAD,
+        }
         status, _, data = exchanged(
-            lambda: self._pool.request(method, url, timeout=deadline.remaining(), **options),
+            lambda: self._pool.request(method, url, **options),
             "OpenSearch",
             deadline,
             LONGEST_ANSWER,
         )
-        if status >= 300 and status not in ignore:
+        allowed = answered or (404 if absent_is_none else None)
+        if status >= 300 and status != allowed:
             raise _translated(status, data)
-        return status, {}, b"{}" if status == 404 else data or b"null"
+        answer = parsed(data, "OpenSearch")
+        if not isinstance(answer, dict):
+            raise WrongAnswer(f"OpenSearch answered {path} with something that is no object")
+        return {} if absent_is_none and answer.get("status") == 404 else answer
 
     def close(self) -> None:
         """Close idle connections; active calls end at their limits."""
         self._pool.clear()
 
 
-class _Objects(JSONSerializer):
-    def loads(self, s: str | bytes) -> Json:
-        answer = parsed(s, "OpenSearch")
-        if not isinstance(answer, dict):
-            raise WrongAnswer("OpenSearch answered with something that is no object")
-        return answer
+def limited(server: Server, limit_s: float, **fixed: Any) -> Callable[..., Json]:
+    """Return `server.call` with a deadline of `limit_s` seconds per call, and `fixed` options."""
 
-    def dumps(self, data: Any) -> str:
-        return data if isinstance(data, str) else json.dumps(data)
+    def call(method: str, path: str, *arguments: Any, **options: Any) -> Json:
+        limits = {"deadline": Deadline.after(limit_s)}
+        return server.call(method, path, *arguments, **(limits | fixed | options))
+
+    return call
 
 
 def index_notes(server: Server, name: str, deadline: Deadline) -> Json | None:
@@ -132,7 +125,7 @@ def index_notes(server: Server, name: str, deadline: Deadline) -> Json | None:
     `unfinished`: run_ids of open loads by namespace. Raises `Misconfigured` for an index that is
     not ours.
     """
-    answer = server.indices.get_mapping(index=name, ignore=404, request_timeout=deadline)
+    answer = server.call("GET", f"/{name}/_mapping", deadline=deadline, absent_is_none=True)
     if not answer:
         return None
     with schema_checked("_mapping"):
@@ -157,7 +150,13 @@ def await_shards(server: Server, *aliases: str) -> None:
 
 def _is_readable(server: Server, alias: str, last: bool) -> bool:
     try:
-        answer = server.search(index=alias, body={"size": 0}, ignore=404, request_timeout=SHARDS_S)
+        answer = server.call(
+            "POST",
+            f"/{alias}/_search",
+            {"size": 0},
+            deadline=Deadline.after(SHARDS_S),
+            absent_is_none=True,
+        )
         if answer.get("_shards", {}).get("failed"):
             raise Unavailable(f"only a part of index {alias!r} can be read")
     except Unavailable:
@@ -167,11 +166,11 @@ def _is_readable(server: Server, alias: str, last: bool) -> bool:
     return True
 
 
-def pages(server: Server, index: str, body: Json) -> Iterator[Json]:
+def pages(call: Callable[..., Json], path: str, body: Json) -> Iterator[Json]:
     """Yield the answers of a sorted search, one page of `size` hits each."""
     after: Json = {}
     while True:
-        answer = server.search(index=index, body={**body, **after})
+        answer = call("POST", path, {**body, **after})
         yield answer
         with schema_checked("_search"):
             hits = answer["hits"]["hits"]

@@ -26,13 +26,13 @@ from docstokg.adapters.opensearch.layout import (
 )
 from docstokg.adapters.opensearch.lease import NOTES, Lease, LoadLease
 from docstokg.adapters.opensearch.server import (
-    LIMIT_S,
     Connection,
     Server,
     await_shards,
     documents_there,
     error_text,
     index_notes,
+    limited,
     pages,
     schema_checked,
 )
@@ -45,6 +45,7 @@ from docstokg.domain.visibility import facet, facets
 from docstokg.errors import DocsToKGError, Misconfigured, QuotaExceeded, Unavailable, WrongAnswer
 from docstokg.observability import Telemetry
 
+LOAD_TIMEOUT_S = 120.0
 BULK_BYTES = 4_000_000
 BULK_TRIES = 6
 BULK_ANSWER = "items.*._id,items.*.status,items.*.result,items.*.error"
@@ -66,6 +67,7 @@ class OpenSearchWriter:
         self._name = name
         self._telemetry = telemetry or Telemetry()
         self._server = Server(**connection)
+        self._call = limited(self._server, LOAD_TIMEOUT_S)
         self._leases: dict[str, LoadLease] = {}
         self._stale = True  # written documents may not be searchable yet
 
@@ -95,7 +97,7 @@ class OpenSearchWriter:
     def _noting(self) -> Iterator[None]:
         # The notes of all loads are one value that the server replaces whole.
         lease = Lease(self._server, self._name, NOTES, self._telemetry)
-        lease.acquire(Deadline.after(LIMIT_S))
+        lease.acquire(Deadline.after(LOAD_TIMEOUT_S))
         try:
             yield
         finally:
@@ -150,7 +152,7 @@ class OpenSearchWriter:
             )
         if embedding_model and dimension and not stored:
             field = {"properties": {"vector": {**template()["vector"], "dimension": dimension}}}
-            self._server.indices.put_mapping(index=self._name, body=field)
+            self._call("PUT", f"/{self._name}/_mapping", field)
             notes |= {"embedding_model": embedding_model, "dimension": dimension}
         notes["sparse_model"] = sparse_model or notes.get("sparse_model")
         self._note(notes | {"unfinished": notes["unfinished"] | {namespace: run_id}})
@@ -159,10 +161,11 @@ class OpenSearchWriter:
         """Map each uuid stored in the namespace to its fingerprint."""
         fingerprints: dict[str, str] = {}
         for batch in batched(uuids, PAGE):
-            answer = self._server.mget(
-                index=self._name,
-                body={"ids": batch},
-                _source_includes="namespace,fingerprint",
+            answer = self._call(
+                "POST",
+                f"/{self._name}/_mget",
+                {"ids": batch},
+                {"_source_includes": "namespace,fingerprint"},
             )
             documents = documents_there(answer)
             with schema_checked("_mget"):
@@ -217,7 +220,7 @@ class OpenSearchWriter:
                 yield document["uuid"], json.dumps(marked, allow_nan=False)
 
     def _documents(self, uuids: Sequence[str]) -> list[Json]:
-        answer = self._server.mget(index=self._name, body={"ids": list(uuids)})
+        answer = self._call("POST", f"/{self._name}/_mget", {"ids": list(uuids)})
         return [doc["_source"] for doc in documents_there(answer)]
 
     def put_facts(self, facts: Sequence[FactRecord]) -> None:
@@ -251,7 +254,7 @@ class OpenSearchWriter:
         """Make all writes searchable and the load into a namespace finished."""
         self._refresh()
         with self._noting():
-            notes = index_notes(self._server, self._name, Deadline.after(LIMIT_S))
+            notes = index_notes(self._server, self._name, Deadline.after(LOAD_TIMEOUT_S))
             if notes is not None:
                 for name in ("", namespace):
                     notes["unfinished"].pop(name, None)
@@ -295,11 +298,11 @@ class OpenSearchWriter:
         return ("chunks", self._name), ("facts", facts_alias(self._name))
 
     def _ensured(self, kind: str, alias: str, first: Json) -> Json:
-        notes = index_notes(self._server, alias, Deadline.after(LIMIT_S))
+        notes = index_notes(self._server, alias, Deadline.after(LOAD_TIMEOUT_S))
         if notes is not None:
             return notes
         answer = self._create(index_name(self._name, kind, 1), kind, first, alias)
-        notes = index_notes(self._server, alias, Deadline.after(LIMIT_S))
+        notes = index_notes(self._server, alias, Deadline.after(LOAD_TIMEOUT_S))
         if notes is None:
             error: Json = answer.get("error", {})
             raise WrongAnswer(f"the index {alias!r} could not be made ({error_text(error)})")
@@ -316,15 +319,14 @@ class OpenSearchWriter:
             mappings["properties"] = {**mappings["properties"], "vector": vector}
         settings = index_settings(kind, self._server.shards)
         body = {"settings": settings, "mappings": mappings, "aliases": {alias: {}}}
-        answer: Json = self._server.indices.create(index=index, body=body, ignore=400)
-        return answer
+        return self._call("PUT", f"/{index}", body, answered=400)
 
     def _note(self, notes: Json) -> None:
-        self._server.indices.put_mapping(index=self._name, body={"_meta": notes})
+        self._call("PUT", f"/{self._name}/_mapping", {"_meta": notes})
 
     def _refresh(self) -> None:
         for _, alias in self._aliases():
-            self._server.indices.refresh(index=alias)
+            self._call("POST", f"/{alias}/_refresh")
         self._stale = False
 
     def _ids(self, alias: str, terms: Mapping[str, object], key: str) -> list[str]:
@@ -346,7 +348,7 @@ class OpenSearchWriter:
             "sort": [{key: "asc"}],
             "query": {"bool": {"filter": exact}},
         }
-        for answer in pages(self._server, alias, body):
+        for answer in pages(self._call, f"/{alias}/_search", body):
             with schema_checked("_search"):
                 hits = answer["hits"]["hits"]
                 if answer["timed_out"] or answer["_shards"]["failed"]:
@@ -394,9 +396,8 @@ class OpenSearchWriter:
                 lines.append(json.dumps({action: {"_id": name}}))
                 lines += [] if document is None else [document]
             try:
-                answer = self._server.bulk(
-                    index=alias, body="\n".join(lines), filter_path=BULK_ANSWER
-                )
+                text = "\n".join(lines) + "\n"
+                answer = self._call("POST", f"/{alias}/_bulk", text, {"filter_path": BULK_ANSWER})
             except QuotaExceeded:  # the whole request: the server is short of memory
                 if attempt == BULK_TRIES - 1:
                     raise
