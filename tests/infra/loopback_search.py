@@ -134,7 +134,7 @@ class Documents:
         return {
             "took": 1,
             "timed_out": False,
-            "_shards": {"failed": 0},
+            "_shards": {"total": 1, "failed": 0},
             "hits": {"total": {"value": len(hits)}, "hits": hits[:size]},
             "aggregations": {
                 "names": {"buckets": names},

@@ -25,7 +25,7 @@ QUESTION = ChannelQuery(channel="bm25", size=5, text="Größe \u2028 of \U0001f6
 HIT = {
     "took": 1,
     "timed_out": False,
-    "_shards": {"failed": 0},
+    "_shards": {"total": 1, "failed": 0},
     "hits": {"hits": [{"fields": {"uuid": ["u"]}, "_score": 1.5}]},
 }
 ANSWERS: dict[str, Any] = {
