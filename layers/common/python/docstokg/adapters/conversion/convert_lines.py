@@ -133,7 +133,7 @@ class TextMaker:
     ) -> None:
         """Write a paragraph of words, each with its box (as in `Place`).
 
-        `rest`: words of the next page that complete its last sentence.
+        `ending`: words of the next page that complete its last sentence.
         """
         text, start = "", self._length
         for line in lines:

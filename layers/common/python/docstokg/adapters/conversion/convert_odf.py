@@ -80,7 +80,7 @@ class _Reader(Words):
                 self.maker.left_out[kind] += 1
             elif part.tag == "h":
                 self._heading(part)
-            elif part.tag == "p" and following.tag == "table" and self._is_caption(part):
+            elif part.tag == "p" and self._is_caption(part, following):
                 caption = self._words(part)
             elif part.tag in ("p", "object"):
                 self.maker.add("text", self._words(part))
@@ -95,7 +95,9 @@ class _Reader(Words):
                 self.walk(part)
             self.walk(_notes(part))
 
-    def _is_caption(self, part: Element) -> bool:
+    def _is_caption(self, part: Element, following: Element) -> bool:
+        if following.tag != "table" or self._hidden_part(following):
+            return False
         name, steps = part.get("style-name", ""), 0
         while not name.lower().endswith("caption") and steps < DEEPEST:
             style = self._styles.get(("paragraph", name), MISSING)

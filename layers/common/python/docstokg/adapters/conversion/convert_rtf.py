@@ -33,7 +33,7 @@ _COUNTED = {"annotation": "comments not read", "header": "headers or footers not
             "moMath": "formulas not read", "formfield": "form fields not read"}  # fmt: skip
 # Borders of a footnote.
 NOTE, NOTE_END = "\x1d", "\x1e"
-_NOTE_BORDER = re.compile(f"{NOTE} *| *{NOTE_END}")
+_NOTE_BORDER = re.compile(f"{NOTE} *|(?<! ) *{NOTE_END}")
 # The printed number of a paragraph and the text of a footnote are read.
 _READ = {"pntext": "", "footnote": NOTE}
 # Unread destinations that striprtf needs.
@@ -49,8 +49,9 @@ _TOKEN = re.compile(
 _LONG_TEXT = re.compile(
     r"(?:\\(?:[a-zA-Z]++(?:-?\d++)?+ ?+|.))++|([^\\{}\r\n]{4})([^\\{}\r\n]{8,}+)", re.DOTALL
 )
-# Up to four characters after a Unicode escape are its replacement.
-_LONG_SKIP = re.compile(r"\\uc(?:[5-9]|\d\d)")
+# Up to four characters after a Unicode escape are its replacement; a file may have characters of
+# that plane, escaped as bytes of UTF-8.
+_LONG_SKIP = re.compile(r"\\uc(?:[5-9]|\d\d)|\\'f3\s*\\'b", re.IGNORECASE)
 _PLANE = 0xF0000
 _PASSED = re.compile("[\U000f0000-\U000fffff]")
 _CONTROL = re.compile(r"\\(?!u-?\d)[a-zA-Z]+(?:-?\d+)? ?")
@@ -71,14 +72,14 @@ def convert(raw: bytes) -> tuple[Outline, ...]:
     texts: list[str] = []
     text = _visible(_with_cells(text), maker.left_out, texts)
     plain = rtf_to_text(text, errors="replace")
-    plain = _PASSED.sub(lambda passed: texts[ord(passed[0]) - _PLANE], plain)
+    if texts:
+        plain = _PASSED.sub(lambda passed: texts[ord(passed[0]) - _PLANE], plain)
     lines = _NOTE_BORDER.sub(lambda m: " (" if NOTE in m[0] else ")", plain).split("\n")
     for is_table, group in groupby(lines, lambda line: CELL in line):
-        texts = list(group)
         if is_table:
-            rows = (line.rpartition(CELL)[0].split(CELL) for line in texts)
+            rows = (line.rpartition(CELL)[0].split(CELL) for line in group)
             maker.table([Cell(one_line(cell)) for cell in row] for row in rows)
-        for line in () if is_table else texts:
+        for line in () if is_table else group:
             maker.add("text", one_line(line))
     return (maker.outline(),)
 

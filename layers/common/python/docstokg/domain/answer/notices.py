@@ -40,7 +40,7 @@ def listed(names: Sequence[str], limit: int = 5) -> str:
 def nothing_has(
     field: str, values: Iterable[str], available: Iterable[str], around: str
 ) -> list[str]:
-    """Return a warning that lists the values of `field` missing in `there` (folded), if any."""
+    """Return a warning that lists the values of `field` missing in `available` (folded), if any."""
     kinds = sorted(available)
     unknown = [value for value in values if value.casefold() not in kinds]
     if not unknown:

@@ -16,7 +16,7 @@ from docstokg.domain.text.sentences import sentence_spans
 from docstokg.domain.text.wording import content_stems
 from docstokg.domain.text.words import FOREIGN, STOP_WORDS, WORD, normalise, stem
 
-_THINKING = r"(?:\w{1,20}:)?(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflection|analysis)"
+_THINKING = r"(?:\w{1,20}:)?(?:think(?:ing)?|thoughts?|reasoning|reflection|analysis)"
 # A thought ends at its closing tag, whatever opened it, and at the channel of the final answer.
 _THOUGHT_END = re.compile(
     rf"\A.*(?P<end></\s?{_THINKING}\s?>|\[/THINK\]|\u25c1/think\u25b7|assistantfinal"
@@ -28,16 +28,15 @@ _THOUGHT = re.compile(
     re.DOTALL | re.IGNORECASE,
 )
 _TOOL_CALL = re.compile(
-    r"<(?P<bar>\|?)(?P<tag>tools?|(?:tool|function)_\w{1,12})(?P=bar)>"
+    r"<(?P<bar>\|?)(?P<tag>tools?|(?:tool|function)_(?:call|response|result)s?)(?P=bar)>"
     r".*?(?:<(?P=bar)/(?P=tag)(?P=bar)>|\Z)"
-    r"|<(?P<name>function|invoke)[ =].*?(?:</(?P=name)>|\Z)"
+    r"|<(?:function=|invoke name=).*?(?:</(?:function|invoke)>|\Z)"
     r"|(?:\[TOOL_CALLS\]|<\|python_tag\|>)[^\n]*|```tool_c(?:ode|all)\b.*?(?:```|\Z)",
     re.DOTALL | re.IGNORECASE,
 )
 _TEXT_END = re.compile(
     r"<\|(?:im_start|start|start_header_id)\|>\s?(?:assistant)?|<\|[a-z_]{2,30}\|>|\[/?INST\]|</?s>"
-    r"|<\uff5c[^<>]{2,40}\uff5c>|<(?:eos|bos|pad|end_of_turn|start_of_turn)>"
-    r"|</?(?:final_)?(?:answer|response)>",
+    r"|<\uff5c[^<>]{2,40}\uff5c>|<(?:eos|bos|pad|end_of_turn|start_of_turn)>",
     re.IGNORECASE,
 )
 # Words that a looping model repeats three times or more.
@@ -54,8 +53,10 @@ _PLAIN_DIGITS = str.maketrans(_SUPERSCRIPTS, "0123456789")
 _MOST_SENTENCES = 2
 # Sentences of the longest cycle that is recognised.
 _LONGEST_CYCLE = 4
-_FENCED = re.compile(
-    r"\s*```(?:json|text|markdown|md)?[ \t]*\n(?P<inside>[^`]*)\n```\s*", re.IGNORECASE
+_FENCED = re.compile(r"```(?:json|text|markdown|md)?[ \t]*\n(?P<inside>[^`]*)\n```", re.IGNORECASE)
+_WRAPPED = re.compile(
+    r"<(?P<tag>(?:final_)?(?:answer|response))>(?P<inside>.*?)(?:</(?P=tag)>)?",
+    re.DOTALL | re.IGNORECASE,
 )
 _PREAMBLE = re.compile(
     r"\s*(?:(?:sure|certainly|of course|okay|ok|great question)\b[^\n.!:]{0,40}[.!:,]\s*)?"
@@ -155,8 +156,9 @@ def cleaned(raw: str, question: str = "", blocks: Sequence[Block] = ()) -> str:
     text = _TOOL_CALL.sub("", without_thoughts(raw))
     text = _LOOP.sub(r"\g<words>", _TEXT_END.sub("", text).strip())
     text = without_echo(text).strip()
-    if (fenced := _FENCED.fullmatch(text)) is not None:
-        text = fenced["inside"].strip()
+    for wrapper in (_WRAPPED, _FENCED):
+        if (wrapped := wrapper.fullmatch(text)) is not None:
+            text = wrapped["inside"].strip()
     text = _answer_of_json(text)
     text = outside_code(text, _said_once)
     while (match := _PREAMBLE.match(text)) is not None:

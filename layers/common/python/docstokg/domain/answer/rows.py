@@ -43,8 +43,10 @@ def missing_names(query: str, passages: Sequence[Block]) -> list[str]:
     for first, second in pairwise(() if match else capitalised_names(query)):
         if _JOINED.search(query.partition(first)[2].partition(second)[0]):
             names |= {first, second}
+    if not names:
+        return []
     stems_of = {name: question_stems(name) for name in sorted(names)}
-    common = frozenset[str].intersection(*stems_of.values()) if names else frozenset[str]()
+    common = frozenset[str].intersection(*stems_of.values())
     texts = [
         " ".join((block.subject, block.text, *(other.in_question for other in block.other_names)))
         for block in passages
