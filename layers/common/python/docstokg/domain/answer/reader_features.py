@@ -175,9 +175,9 @@ def candidates(query: str, blocks: Sequence[Block]) -> list[Candidate]:
 
 
 def label_fit(label: Label, unit: Part, block: Block) -> float:
-    """Return whether a unit, its heading or its section opens with a label.
+    """Return 4 if a unit, its heading or its section opens with the label and its noun.
 
-    4 with the same noun, 3 without a noun, 2 for a list with such an item, else 0.
+    Return 3 if it opens with the number alone, 2 for a list with such an item, else 0.
     """
     texts = (block.text[unit.start : unit.end], unit.heading, block.section.rpartition(" > ")[2])
     if unit.kind == "list":

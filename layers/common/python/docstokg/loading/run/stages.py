@@ -358,7 +358,7 @@ def close(
         closing_before = _is_there(objects, run.key("resolved", CLOSING))
         check_turn(run, stores.search_index, closing_before)
         with closing(ResolvedRun(run, objects)) as resolved:
-            put_marks(run.namespace, objects, resolved.head["marks"])
+            put_marks(run.namespace, objects, resolved.head.get("marks", ()))
             objects.put(run.key("resolved", CLOSING), b"{}")
             linking = resolved.linking(stores)
             stopped = _finish(task, linking, time or TaskTime())
