@@ -116,8 +116,8 @@ STAGE_OBJECTS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "ingest_encode": ((RUNS, ENCODINGS), (RUNS, ENCODINGS)),
     "ingest_names": ((RUNS, ENCODINGS), (RUNS, ENCODINGS)),
     "ingest_resolve": ((POSTED, RUNS), (SOURCES, INBOX, POSTED, RUNS, ENCODINGS)),
-    # The stage `store` encodes a small upload.
-    "ingest_close": ((POSTED, RUNS, ENCODINGS), (INBOX, POSTED, RUNS, ENCODINGS)),
+    # The stage `store` also encodes and resolves a small upload.
+    "ingest_close": ((POSTED, RUNS, ENCODINGS), (SOURCES, INBOX, POSTED, RUNS, ENCODINGS)),
 }
 STAGE_WRITES: Mapping[str, tuple[str, ...]] = {
     "ingest_encode": (ENCODINGS,),
