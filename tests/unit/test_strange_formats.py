@@ -1,5 +1,6 @@
 """Office files, tables and PDFs as people make them: nothing is lost without a note."""
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -376,6 +377,11 @@ MANUAL_TABLES = [
     (".nf\nHazard   Repair\nGas      Fuel\nTire     Spare\n.fi", "Hazard: Gas; Repair: Fuel."),
     (".TS\nl l.\nSign\tUse\nT{\nred\nT}\tstop\n.TE", "Sign: red; Use: stop."),
     (".TS\ntab(@);\nl l.\nSign@Use\nT{\nred\nT}@stop\n.TE", "Sign: red; Use: stop."),
+    (
+        ".TS\nallbox tab(:);\nlB lB.\nT{\nSign\nT}:T{\nUse\nT}\n.T&\nl l\nl l.\nT{\nred\nT}:T{\n"
+        "stop: a\n.sp\nfull stop\nT}\nT{\nblue\nT}:T{\ngo\nT}\n.TE",
+        "Sign: red; Use: stop: a full stop.",
+    ),
     (".Bl -column a b\n.It Em Sign Ta Use\n.It red Ta stop\n.It b Ta go\n.El", "Sign: b; Use: go."),
 ]
 
@@ -384,6 +390,30 @@ MANUAL_TABLES = [
 def test_manual_tables_are_read_by_row(table: str, row: str) -> None:
     (outline,) = convert(".man", f".TH CARDS 6\n.SH GAME\n{table}\n".encode())
     assert row in lines(outline)
+
+
+MANUAL_TEXTS = [
+    (".ie \\n(.g .ds Aq \\(aq\n.el .ds Aq '\n", "APT\\*(Aqs default", "APT's default"),
+    ('.ds vs 7\\-b\\" note\n', "Release \\*(vs of \\*[vs].", "Release 7-b of 7-b."),
+    (".ds x lion\n.ds y \\*xs\n.ds x bear\n", "Two \\*y.", "Two lions."),
+    ("", "\\*(lqa\\*(rq \\*R \\*(Tm \\*[Gt]", "“a” ® ™ >"),
+    ("", "It\\[aq]s \\[lq]a\\[rq]", "It's “a”"),
+    (".ds C+ C\\v'-.1v'\\h'-1p'\\s-2+\\s0+\n", "The \\*(C+ language", "The C++ language"),
+    ("", ".ie n \\{\\\n\\h'-04'\\(bu\\c\n.\\}\n.el \\{\\\n.IP \\(bu 2\n.\\}\nFish", "•\n    Fish"),
+    ("", ".PP\n\\fIa=\\fR\n.RS 4\nO.\n.sp\nP.\n.RE\nQ.", "a=\n    O.\n    P.\n\nQ."),
+]
+
+
+@pytest.mark.parametrize(("head", "body", "text"), MANUAL_TEXTS)
+def test_manual_strings_signs_and_entries_are_text(head: str, body: str, text: str) -> None:
+    (outline,) = convert(".man", f"{head}.TH A 1\n.SH B\n{body}\n".encode())
+    assert outline.text == f"B\n\n{text}\n\n"
+
+
+def test_manual_strings_never_grow_without_limit() -> None:
+    doubled = "".join(f".ds {b} \\*{a}\\*{a}\n" for a, b in pairwise("abcdefghijklmnopqrst"))
+    (outline,) = convert(".man", f".ds a lion\n{doubled}.TH A 1\n.SH B\n\\*t\n".encode())
+    assert outline.text == f"B\n\n{'lion' * 50}\n\n"
 
 
 def test_yaml_records_are_passages() -> None:
