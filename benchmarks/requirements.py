@@ -156,7 +156,7 @@ def clone(folder: Path) -> None:
         (folder / cache).symlink_to(ROOT / cache)
 
 
-def run_tests(folder: Path, tests: Sequence[str], mark: str) -> tuple[str, str]:
+def run_tests(folder: Path, tests: Sequence[str], mark: str = "") -> tuple[str, str]:
     """Return "passed", "failed", "late" or "not run", and the first failed test.
 
     `mark`: expression of the marks of tests that run.
@@ -195,7 +195,7 @@ def tried(folder: Path, file: str, source: str, tests: Sequence[str]) -> tuple[s
     outcome, test = outcome_of(folder, tests)
     shutil.copy2(ROOT / file, folder / file)
     if outcome == "failed":
-        again = outcome_of(folder, [test])[0]
+        again = run_tests(folder, [test])[0]
         return "found" if again == "passed" else f"{again} without the break", test
     return "survived" if outcome == "passed" else outcome, test
 
