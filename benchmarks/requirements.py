@@ -116,12 +116,12 @@ def carrier(tree: ast.AST, name: str) -> Any:
 
 
 def breaks(
-    row: int, seed: str, optional: Mapping[str, set[str]]
+    folder: Path, row: int, seed: str, optional: Mapping[str, set[str]]
 ) -> Iterator[tuple[str, int, str, str, str]]:
     """Yield the breaks of a row in random order: file, line, its text, operator, new source."""
     places = []
     for file, name in rows()[row][0]:
-        source = (ROOT / file).read_text(encoding="utf-8")
+        source = (folder / file).read_text(encoding="utf-8")
         tree = ast.parse(source)
         for site in sites(carrier(tree, name), optional):
             places.append((file, source.splitlines()[site[0] - 1].strip(), tree, site))
@@ -191,9 +191,10 @@ def outcome_of(folder: Path, tests: Sequence[str]) -> tuple[str, str]:
 
 def tried(folder: Path, file: str, source: str, tests: Sequence[str]) -> tuple[str, str]:
     """Return the outcome of the tests with this source of a file, and the first failed test."""
+    kept = (folder / file).read_text(encoding="utf-8")
     (folder / file).write_text(source, encoding="utf-8")
     outcome, test = outcome_of(folder, tests)
-    shutil.copy2(ROOT / file, folder / file)
+    (folder / file).write_text(kept, encoding="utf-8")
     if outcome == "failed":
         again = run_tests(folder, [test])[0]
         return "found" if again == "passed" else f"{again} without the break", test
@@ -214,7 +215,7 @@ def main(seed: str, count: str, *chosen: str) -> int:
         folder = Path(name)
         clone(folder)
         for row in drawn if not chosen else map(int, chosen):
-            for file, line, text, operator, source in breaks(row, seed, optional):
+            for file, line, text, operator, source in breaks(folder, row, seed, optional):
                 place = f"row {row}  {file}:{line}  {operator}"
                 if reason := equal.get((file, text, operator)):
                     print(f"{place}  skipped: {reason}", flush=True)
