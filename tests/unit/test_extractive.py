@@ -266,6 +266,7 @@ KILN = (
     "4. Wait until the cone bends.\n\nGlazes:\n\n- a) Celadon, a pale green glaze.\n"
     "- b) Tenmoku, a dark brown glaze."
 )
+ROPES = "12.1. Ropes hang in the loft.\n12.2. Ropes are rinsed after use.\n12.3. Knots stay tied."
 STEPS = "The kiln reaches step temperature after four hours. Steps of 50 degrees are usual."
 
 
@@ -281,6 +282,7 @@ STEPS = "The kiln reaches step temperature after four hours. Steps of 50 degrees
         ("What is step 4?", "Wait until the cone bends [4]."),
         ("What happens in step 2?", "Close the lid firmly [4]."),
         ("What is option b?", "b) Tenmoku, a dark brown glaze [4]."),
+        ("What does clause 12.2 say?", "12.2. Ropes are rinsed after use [6]."),
     ],
 )  # fmt: skip
 def test_the_part_with_the_named_label_is_quoted(query: str, expected: str) -> None:
@@ -288,7 +290,14 @@ def test_the_part_with_the_named_label_is_quoted(query: str, expected: str) -> N
     pets = pets.model_copy(update={"section": "Lease > 5. Animals"})
     passages = [block(DEPOSIT), block(REPAIRS, rank=2), pets]
     passages += [block(KILN, rank=4, name="kiln.md"), block(STEPS, rank=5, name="kiln.md")]
+    passages.append(block(ROPES, rank=6, name="ropes.md"))
     assert answer_text(query, *passages) == expected
+
+
+@pytest.mark.parametrize("query", ["What is step 9 of firing the kiln?", "What is glaze option e?"])
+def test_an_absent_part_of_a_labelled_list_is_not_answered(query: str) -> None:
+    blocks = [block(KILN), block(STEPS, rank=2)]
+    assert answer_text(query, *blocks, min_probability=0.01) == ABSTENTION
 
 
 def test_a_question_for_a_part_is_answered_if_it_is_there() -> None:

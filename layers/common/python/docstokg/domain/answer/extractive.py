@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.state import Block
-from docstokg.domain.answer.kinds import asked_kinds, asks_for_part
+from docstokg.domain.answer.kinds import asked_kinds, asks_for_part, is_alike, named_label
 from docstokg.domain.answer.notices import ABSTENTION, nothing_found, rows_shown
 from docstokg.domain.answer.quoting import LEANING, Quotation, leans, quoted
 from docstokg.domain.answer.reader_features import (
@@ -22,6 +22,7 @@ from docstokg.domain.answer.reader_features import (
     alike,
     candidates,
     folded,
+    labels_of,
     stems,
 )
 from docstokg.domain.answer.rows import MOST_ROWS, matching, missing_names, parallel
@@ -178,6 +179,8 @@ def choose(
             if each.features.defines == pool[best].features.defines
         }
         probability, answerable = 1 / len(parts), 1.0
+    elif lacks_label(query, pool, best):
+        answerable = 0.0
     is_single = len(places) == 1 and not leans(pool[best].unit)
     others = _repeating(pool, best) if is_single else ()
     keys = {pool[place].unit.fields[:1] for place in places}
@@ -189,6 +192,21 @@ def choose(
 def _best(pool: Sequence[Candidate], scores: Sequence[float]) -> int:
     """Return the place of the best candidate, of named or defining ones if any."""
     return max(range(len(pool)), key=lambda place: (pool[place].features.defines, scores[place]))
+
+
+def lacks_label(query: str, pool: Sequence[Candidate], best: int) -> bool:
+    """Return whether a question names a part ("step 9") and its document has only other steps."""
+    label = named_label(query)
+    if label is None or pool[best].is_labelled:
+        return False
+    numbers = {
+        other[1]
+        for each in pool
+        if each.block.document_name == pool[best].block.document_name
+        for other in labels_of(each.unit, each.block)
+        if other is not None and is_alike(other[1], label[1])
+    }
+    return len(numbers) > 1
 
 
 def compared(

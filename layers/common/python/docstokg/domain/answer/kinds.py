@@ -68,6 +68,13 @@ def opening_label(text: str) -> Label | None:
     return _label(_label_patterns()[1].match(text))
 
 
+def is_alike(number: str, other: str) -> bool:
+    """Return whether two labels have the same form: "2.1" and "10.4", or "a" and "c"."""
+    return [part.isdigit() for part in number.split(".")] == [
+        part.isdigit() for part in other.split(".")
+    ]
+
+
 @lru_cache(maxsize=256)
 def asked_kinds(question: str) -> tuple[str, ...]:
     """Return the kinds that a question asks for, in the order of the list; () if unknown."""

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from docstokg.domain.answer.citations import LINK, outside_code, strip_markers
-from docstokg.domain.answer.kinds import holds
+from docstokg.domain.answer.kinds import holds, opening_label
 from docstokg.domain.answer.parts import Part, parts
 from docstokg.domain.answer.reader_features import Candidate, asked_values, stems
 from docstokg.domain.text.sentences import Span, sentence_spans
@@ -118,13 +118,14 @@ def _around(query: str, chosen: Candidate, kinds: Collection[str]) -> tuple[list
 
 
 def _joins(text: str, sequence: Sequence[Part], place: int) -> bool:
-    """Return whether a part continues the previous one in the same paragraph or item."""
+    """Return whether a part without a label continues the previous one of its paragraph or item."""
     before, part = sequence[place - 1], sequence[place]
     gap = text[before.end : part.start]
     return (
         part.kind == "sentence"
         and before.kind in ("sentence", "item")
         and "\n\n" not in gap
+        and opening_label(text[part.start : part.end]) is None
         and bool(part.before or before.kind == "item")
     )
 

@@ -179,11 +179,22 @@ def label_fit(label: Label, unit: Part, block: Block) -> float:
 
     Return 3 if it opens with the number alone, 2 for a list with such an item, else 0.
     """
-    texts = (block.text[unit.start : unit.end], unit.heading, block.section.rpartition(" > ")[2])
+    labels = labels_of(unit, block)
     if unit.kind == "list":
-        return 2.0 * (("", label[1]) in map(opening_label, texts[0].splitlines()))
-    openings = [*map(opening_label, texts)]
-    return 4.0 if label in openings else 3.0 * (("", label[1]) in openings)
+        return 2.0 * (("", label[1]) in labels)
+    return 4.0 if label in labels else 3.0 * (("", label[1]) in labels)
+
+
+def labels_of(unit: Part, block: Block) -> list[Label | None]:
+    """Return the labels of the items of a list, or of a unit, its heading and its section."""
+    text = block.text[unit.start : unit.end]
+    section = block.section.rpartition(" > ")[2]
+    return [
+        *map(
+            opening_label,
+            text.splitlines() if unit.kind == "list" else (text, unit.heading, section),
+        )
+    ]
 
 
 def misses(kinds: Collection[str], text: str, question: Collection[str]) -> bool:

@@ -36,6 +36,9 @@ _END = re.compile(
 # Possessive quantifiers, so that a run of spaces is scanned once.
 _PARAGRAPH = re.compile(r"\n(?:[^\S\n]*+\n)++")
 _LIST_LINE = re.compile(r"\n(?=[^\S\n]*(?:[-*+\u2022]|\d{1,3}[.)]|#{1,6}|\|)[^\S\n])")
+# The label of a clause or an option at the start of a line: "2.1", "2.1.", "b)".
+_LABEL = r"(?:(?P<parents>(?:\d{1,3}\.){1,4})(?P<number>\d{1,3})[.)]?|(?P<letter>[a-z])[.)])"
+_LABEL_LINE = re.compile(rf"(?:\A|\n)[^\S\n]*+\(?{_LABEL}(?=[^\S\n])")
 # The line under a heading.
 _UNDERLINE = re.compile(r"\n[^\S\n]*([=~^\"'`#*+:_-])\1{2,}[^\S\n]*(?=\n)")
 _AFTER_HEADING = re.compile(r"(?:^|\n)[^\S\n]*#{1,6}[^\S\n][^\n]*(\n)")
@@ -48,7 +51,10 @@ _WORD_BEFORE = re.compile(r"[^\W\d_][\w.]*$|\d+$")
 _TOKEN = re.compile(rf"[{re.escape(_OPENERS)}\s]*(\S+)")
 # `am 3. Mai`, `im 19. Jahrhundert`, `der 2. Preis`: a number after such a word is an ordinal.
 _ORDINAL = re.compile(r"\b(?:a[bm]|bis|das|de[mnrs]|die|im|seit|und|vo[mn]|zu[mr])\s\d{1,2}$", re.I)
-_LIST_NUMBER = re.compile(r"(?:^|\n)[^\S\n]*\d{1,3}$")
+_LIST_NUMBER = re.compile(
+    r"(?:(?:^|\n)[^\S\n]*(?:\d{1,3}|[a-z])|(?:^|\n|[.:]\s)[^\S\n]*(?:\d{1,3}\.){1,4}\d{1,3})$"
+)
+_LONGEST_LIST_NUMBER = 24
 _LONGEST_ASIDE = 300
 _PAIRS = {")": "(", "]": "["}
 
@@ -89,7 +95,21 @@ def _hard_breaks(text: str) -> list[int]:
     breaks += [match.start() for match in _LIST_LINE.finditer(text)]
     breaks += [match.end() for match in _UNDERLINE.finditer(text)]
     breaks += [match.end(1) for match in _AFTER_HEADING.finditer(text)]
-    return breaks
+    return breaks + _labelled_lines(text)
+
+
+def _labelled_lines(text: str) -> list[int]:
+    """Return the starts of lines whose label follows or precedes another line's: 2.1 and 2.2."""
+    labels = {
+        match.start(): (match["parents"], int(match["number"] or ord(match["letter"])))
+        for match in _LABEL_LINE.finditer(text)
+    }
+    present = set(labels.values())
+    return [
+        start
+        for start, (parents, number) in labels.items()
+        if not present.isdisjoint({(parents, number - 1), (parents, number + 1)})
+    ]
 
 
 def _sentence_ends(text: str) -> list[int]:
@@ -119,7 +139,7 @@ def _is_border(text: str, match: re.Match[str], end: int) -> bool:
     if stop != ".":
         # `...`, `?` and `!` end a sentence unless a lower-case word follows.
         return not token[0].islower() or _mixed(token)
-    if _LIST_NUMBER.search(text, max(0, match.start() - 6), match.start()):
+    if _LIST_NUMBER.search(text, max(0, match.start() - _LONGEST_LIST_NUMBER), match.start()):
         return False
     if _ORDINAL.search(text, max(0, match.start() - 8), match.start()) and not _common_start(token):
         return False
