@@ -84,6 +84,15 @@ def test_a_terminal_shows_no_entity_of_markdown(monkeypatch) -> None:
     assert "A Mutex<T> is locked [1]." in out.getvalue()
 
 
+@pytest.mark.parametrize(("page", "place"), [(3, "b.xlsx, page 3"), ("Prices", "b.xlsx, Prices")])
+def test_a_sheet_is_not_called_a_page(monkeypatch, page: int | str, place: str) -> None:
+    out = io.StringIO()
+    monkeypatch.setattr("sys.stdout", out)
+    citation = CITATION | {"document_name": "b.xlsx", "section": None, "page": page}
+    display.show_answer(RESPONSE | {"citations": [citation]})
+    assert f"{place}  " in out.getvalue()
+
+
 def test_quoted_rows_are_printed_one_below_the_other(monkeypatch) -> None:
     out = io.StringIO()
     monkeypatch.setattr("sys.stdout", out)

@@ -354,7 +354,10 @@ def _place(citation: Json) -> str:
     place: str = citation["document_name"] or citation["doc_id"]
     if citation["section"]:
         place += f", {citation['section']}"
-    return place if citation["page"] is None else f"{place}, page {citation['page']}"
+    page = citation["page"]
+    if page is None:
+        return place
+    return f"{place}, page {page}" if isinstance(page, int) else f"{place}, {page}"
 
 
 def _show_citation(out: Console, citation: Json, newer: int | None = None) -> None:
