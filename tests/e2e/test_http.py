@@ -42,6 +42,8 @@ def test_a_question_becomes_cited_evidence(small_client) -> None:
         proven(citation)
     assert body["diagnostics"]["degraded"] is False, body["diagnostics"]
     assert set(body["diagnostics"]["channels"]) == {"bm25", "splade", "dense", "facts"}
+    ranked_by = {name for citation in body["citations"] for name in citation["channels"]}
+    assert ranked_by >= {"bm25", "splade", "dense"}
     assert (body["answer"], body["confidence"], body["grounding"]) == ("", 0, None)
     assert body["metadata"]["index_model"]
 

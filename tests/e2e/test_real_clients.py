@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.builders import ran
+from tests.streaming_model import StreamingModel, streaming
 
 ROOT = Path(__file__).resolve().parents[2]
 LANGCHAIN = ROOT / "integrations" / "langchain"
-pytestmark = [pytest.mark.timeout(300), pytest.mark.slow]
+pytestmark = [pytest.mark.timeout(600), pytest.mark.slow]
 
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -23,9 +24,20 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
 
 
 def test_clients_of_openai_and_mcp_get_answers(server_for) -> None:
-    done = run(str(ROOT / "tests" / "e2e" / "real_clients.py"), server_for())
+    """Clients get answers, and each failure as the error that the reference lists for them."""
+    models = {"models": ("extractive", "gpt-4o-mini")}
+    answer = "Seizures are electrical events [1]. They may follow a fever [1]. They stop soon [1]."
+    with streaming(StreamingModel(answer=answer, break_after=9)) as model:
+        done = run(
+            str(ROOT / "tests" / "e2e" / "real_clients.py"),
+            server_for(**models),
+            server_for(llm_base_url="http://127.0.0.1:9", llm_api_key="k", **models),
+            server_for(llm_base_url=model.url, llm_api_key="k", **models),
+        )
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count(": works") == 9
+    table = done.stdout[done.stdout.index("| client |") :]
+    assert table in (ROOT / "docs" / "reference.md").read_text("utf-8")
 
 
 def test_the_langchain_retriever_passes_the_standard_tests(server_for) -> None:

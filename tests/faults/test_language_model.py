@@ -94,7 +94,7 @@ def test_a_good_answer_with_tokens_and_cost(server: ModelServer) -> None:
         120,
         30,
     )
-    assert completion.cost_usd > 0
+    assert (completion.provider, completion.cost_usd > 0) == ("gateway", True)
     path, body = server.requests[0]
     assert path == "/v1/chat/completions"
     assert (body["model"], body["max_tokens"], body["temperature"]) == ("gpt-4o-mini", 50, 0.0)

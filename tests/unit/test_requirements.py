@@ -1,4 +1,4 @@
-"""docs/requirements.md names tests that exist and run, and misses no row and no request field."""
+"""docs/requirements.md names code and tests that exist, every row and every request field."""
 
 import ast
 import re
@@ -6,6 +6,8 @@ from functools import cache
 
 import pytest
 
+from benchmarks.requirements import ROW as CELLS
+from benchmarks.requirements import carrier, rows
 from docstokg.contracts.request import RAGRequest
 from infra.specs import ROOT
 from tests.workflow.test_request_fields import fields
@@ -15,6 +17,7 @@ NAMED = sorted(set(re.findall(r"`([a-z0-9_/]+\.py)::(test_\w+)`", PAGE)))
 ROW = re.compile(r"^\| (\d+) \|.*(?:::test_|removed on \d{4}-)", re.MULTILINE)
 ROWS = [int(number) for number in ROW.findall(PAGE)]
 LAST_ROW = 100
+CODE = re.findall(r"`([^`:]+)(?:::([^`]+))?`", "".join(code for _, code, _ in CELLS.findall(PAGE)))
 
 
 @cache
@@ -38,8 +41,21 @@ def test_a_named_test_exists_and_runs(file: str, test: str) -> None:
     ]
 
 
+@pytest.mark.parametrize(("file", "function"), sorted(set(CODE)))
+def test_named_code_exists(file: str, function: str) -> None:
+    text = (ROOT / file).read_text("utf-8")
+    if function:
+        assert carrier(ast.parse(text), function)
+
+
 def test_no_row_is_missing() -> None:
-    assert list(range(1, LAST_ROW + 1)) == ROWS
+    assert list(range(1, LAST_ROW + 1)) == ROWS == [int(row) for row, _, _ in CELLS.findall(PAGE)]
+
+
+def test_rows_of_code_are_tested_at_an_entry() -> None:
+    """Tests of parts alone do not show that the parts are used."""
+    parts = re.compile("unit/|contract/")
+    assert [row for row, (_, tests) in rows().items() if all(map(parts.match, tests))] == []
 
 
 def test_every_request_field_is_named() -> None:
