@@ -1,5 +1,6 @@
 """Documents: every chunk is an exact stretch of the decoded file."""
 
+import gzip
 import time
 from pathlib import Path
 
@@ -276,6 +277,14 @@ def test_the_year_and_the_accents_of_an_old_text_are_kept(tmp_path):
     document = read_file(path, "old.txt")
     assert document.text == "Der Bär schläft. Café, 1998."
     assert document.outline.encoding == "cp1252"
+
+
+@pytest.mark.parametrize("name", ["a.info", "a.info.gz"])
+def test_index_and_image_marks_of_info_are_left_out(tmp_path, name: str):
+    raw = b"Fish.\n" * 99 + b'Menu\n\0\b[index\0\b]\n* Fish.\n\0\b[image src="a.png"\0\b]\nEnd.\n'
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(raw) if name.endswith(".gz") else raw)
+    assert read_file(path, name).text[594:] == "Menu\n\n* Fish.\n\nEnd.\n"
 
 
 def test_a_rule_at_the_top_is_no_front_matter(tmp_path):

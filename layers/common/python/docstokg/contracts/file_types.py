@@ -51,6 +51,8 @@ _LOCKS = re.compile(
 )
 _MINIFIED = re.compile(r".*[.-]min\.(?:js|mjs|css|html)|.*\.(?:js|css|mjs|cjs|ts)\.map")
 _MANUAL = re.compile(r"\.[1-8][a-z]*")
+# Marks of GNU Info files: an index, or an image with its description.
+INFO_MARK = re.compile(rb"\0\x08\[(?:index|image[^\0]{0,2000})\0\x08\]")
 _TYPES = mimetypes.MimeTypes(filenames=())
 _MEDIA = frozenset(("image", "audio", "video", "font"))
 

@@ -4,6 +4,7 @@ import codecs
 import re
 import unicodedata
 
+from docstokg.contracts.file_types import INFO_MARK
 from docstokg.contracts.outline import Outline
 from docstokg.errors import LoadError
 
@@ -84,5 +85,5 @@ def _no_nul(text: str) -> str:
 
 def convert(raw: bytes) -> tuple[Outline, ...]:
     """Return the decoded text as one outline without blocks; raise `LoadError` as `decode`."""
-    text, encoding = decode(raw)
+    text, encoding = decode(INFO_MARK.sub(b"", raw))
     return (Outline(text, encoding=encoding),)

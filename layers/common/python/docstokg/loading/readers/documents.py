@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 
 from docstokg.contracts import Json
 from docstokg.contracts.documents import id_problem
-from docstokg.contracts.file_types import GENERATED, LONGEST_LINE, format_of
+from docstokg.contracts.file_types import GENERATED, INFO_MARK, LONGEST_LINE, format_of
 from docstokg.contracts.outline import Block, Outline
 from docstokg.contracts.routes import MAX_DOCUMENTS_BYTES
 from docstokg.domain.layout import packed
@@ -142,6 +142,7 @@ def _documents(
         raise _not_installed(suffix)
     try:
         if suffix in SOURCE_TEXTS:
+            plain = INFO_MARK.sub(b"", plain)
             parsed = _text_document(plain, suffix, doc_id, converter)
             # The text differs from the file, so it is stored.
             return (parsed if plain == raw else replace(parsed, converter=f"docstokg/1 {made_by}"),)
