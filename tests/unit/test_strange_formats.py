@@ -373,6 +373,23 @@ def test_sheet_rows_name_their_table() -> None:
     assert lines(outline) == ["Item (Stock): Rope", "Count: 7", "Item (Orders): Tar", "Due: June"]
 
 
+def test_merged_titles_stand_above_the_header_of_a_sheet() -> None:
+    texts = {1: ["Prices", "", ""], 2: ["From May", "", ""], 3: ["Item", "Use", "Price"],
+             4: ["Rope", "knots", "7"], 5: ["Tar", "seams", "9"]}  # fmt: skip
+    rows = "".join(
+        "<row>"
+        + "".join(
+            f'<c r="{column}{at}" t="inlineStr"><is><t>{text}</t></is></c>'
+            for column, text in zip("ABC", row, strict=True)
+        )
+        + "</row>"
+        for at, row in texts.items()
+    )
+    rows += "</sheetData><mergeCells><mergeCell ref='A1:C1'/><mergeCell ref='A2:C2'/></mergeCells>"
+    (outline,) = convert(".xlsx", xlsx(f"{rows}<sheetData>"))
+    assert lines(outline)[:5] == ["Prices", "From May", "Item: Rope", "Use: knots", "Price: 7"]
+
+
 MANUAL_TABLES = [
     (".nf\nHazard   Repair\nGas      Fuel\nTire     Spare\n.fi", "Hazard: Gas; Repair: Fuel."),
     (".TS\nl l.\nSign\tUse\nT{\nred\nT}\tstop\n.TE", "Sign: red; Use: stop."),

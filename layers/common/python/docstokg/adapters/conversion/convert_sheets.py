@@ -134,7 +134,7 @@ def convert_xlsx(raw: bytes) -> tuple[Outline, ...]:
 
 
 def write_sheet(maker: TextMaker, name: str, rows: Iterable[tuple[int, Sequence[str]]]) -> None:
-    """Write a sheet as a page; rows of one value above its table are text.
+    """Write a sheet as a page; rows of one value, also merged, above its table are text.
 
     Each row's anchor is its first cell, as in `A7`. After empty rows, a header begins another
     table; the rows of several tables name theirs.
@@ -150,7 +150,7 @@ def write_sheet(maker: TextMaker, name: str, rows: Iterable[tuple[int, Sequence[
             before = number
     tables: list[tuple[list[Row], list[Row]]] = []
     for area in areas:
-        titles = list(takewhile(lambda row: sum(map(bool, row[1])) == 1, area))
+        titles = list(takewhile(lambda row: _is_title(row[1]), area))
         table = area[len(titles) :]
         if tables and tables[-1][1] and not _is_new(tables[-1][1], table, bool(titles)):
             tables[-1][1].extend(area)
@@ -158,10 +158,20 @@ def write_sheet(maker: TextMaker, name: str, rows: Iterable[tuple[int, Sequence[
             tables.append((titles, table))
     several = sum(bool(table) for _, table in tables) > 1
     for titles, table in tables:
-        title = "".join(titles.pop()[1]) if titles and table and several else ""
+        title = _first(titles.pop()[1]) if titles and table and several else ""
         for place, values in titles:
-            maker.add("text", "".join(values), anchor=place)
+            maker.add("text", _first(values), anchor=place)
         _write(maker, table, title)
+
+
+def _first(values: Sequence[str]) -> str:
+    return next(filter(None, values))
+
+
+def _is_title(values: Sequence[str]) -> bool:
+    count = sum(map(bool, values))
+    # Merged cells repeat their value.
+    return count == 1 or (values[0] != "" and set(values) - {""} == {values[0]})
 
 
 def _is_new(table: Sequence[Row], area: Sequence[Row], has_title: bool) -> bool:
