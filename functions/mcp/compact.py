@@ -125,7 +125,10 @@ def _source(citation: Json) -> str:
     source = str(citation["document_name"] or citation.get("title") or citation["doc_id"])
     if citation["section"]:
         source += f", {citation['section']}"
-    return source if citation["page"] is None else f"{source}, page {citation['page']}"
+    page = citation["page"]
+    if page is None:
+        return source
+    return f"{source}, page {page}" if isinstance(page, int) else f"{source}, {page}"
 
 
 def _doubtful(answer: str, grounding: Json) -> list[Json]:

@@ -84,6 +84,22 @@ def test_a_terminal_shows_no_entity_of_markdown(monkeypatch) -> None:
     assert "A Mutex<T> is locked [1]." in out.getvalue()
 
 
+@pytest.mark.parametrize(("page", "place"), [(3, "b.xlsx, page 3"), ("Prices", "b.xlsx, Prices")])
+def test_a_sheet_is_not_called_a_page(monkeypatch, page: int | str, place: str) -> None:
+    out = io.StringIO()
+    monkeypatch.setattr("sys.stdout", out)
+    citation = CITATION | {"document_name": "b.xlsx", "section": None, "page": page}
+    display.show_answer(RESPONSE | {"citations": [citation]})
+    assert f"{place}  " in out.getvalue()
+
+
+def test_quoted_rows_are_printed_one_below_the_other(monkeypatch) -> None:
+    out = io.StringIO()
+    monkeypatch.setattr("sys.stdout", out)
+    display.show_answer(RESPONSE | {"answer": "Van: A; Base: Ayr [1]. Van: B; Base: Ayr [1]."})
+    assert "Van   A\nBase  Ayr [1]\n\nVan   B\nBase  Ayr [1]\n" in out.getvalue()
+
+
 def test_generated_ids_are_printed_as_names() -> None:
     bare = {"kg_path": ["ent:59a6a8ee10091653"], "kg_evidence": None}
     assert display.path_line(bare) == "found by the walk"

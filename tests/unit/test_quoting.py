@@ -91,6 +91,17 @@ def test_all_matching_rows_answer_with_a_notice() -> None:
     assert answer.warnings == ("The answer shows 2 of 2 matching rows.",)
 
 
+def test_rows_with_another_word_of_the_question_do_not_match() -> None:
+    rows = "PX24 | Ada | Inverness\nPO25 | Bo | Inverness\nYD23 | Pool vehicle | Leeds\n"
+    source = block("Number | Driver | Base\n" + rows)
+    answer = extractive.answer("Which vehicles are based in Inverness?", [source], 300, 0.0)
+    assert (
+        answer.text
+        == "PX24: Driver: Ada; Base: Inverness [1]. PO25: Driver: Bo; Base: Inverness [1]."
+    )
+    assert answer.warnings == ("The answer shows 2 of 2 matching rows.",)
+
+
 def test_comparison_quotes_both_subjects() -> None:
     text = "Selby was founded in 1410. Torvik was founded in 1622. Urdal was founded in 1350."
     answer = extractive.answer("Is Selby older than Torvik?", [block(text)], 300, 0.0)

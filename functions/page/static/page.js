@@ -388,7 +388,7 @@ const unmarked = (text) => text.replace(/!?\[([^\]\n]*)\]\([^)\n]*\)/g, "$1").re
   .replace(/^[ \t|:-]*-{3,}[ \t|:-]*$/gm, "").replace(/\*\*|__|`/g, "").replace(/[ \t]*\|[ \t]*/g, "  ").replace(/\s*\n\s*/g, " \u00b7 ").replace(/^(?:\s|\u00b7)+|(?:\s|\u00b7)+$/g, "");
 
 function place(citation) {
-  return [citation.document_name ?? citation.doc_id, citation.section, citation.page ? `page ${citation.page}` : null].filter(Boolean).join(", ");
+  return [citation.document_name ?? citation.doc_id, citation.section, typeof citation.page === "number" ? `page ${citation.page}` : citation.page].filter(Boolean).join(", ");
 }
 
 const WAYS = { bm25: "its words", splade: "related words", dense: "its meaning", facts: "a stated fact" };

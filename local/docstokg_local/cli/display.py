@@ -333,14 +333,17 @@ def _show_written(out: Console, response: Json) -> None:
 
 
 def _with_rows(answer: str) -> list[str]:
-    """Return the lines of an answer; a quoted row, "Key: a; Column: b [1].", as one per cell."""
-    row = ROW.fullmatch(answer.strip())
-    if row is None:
-        return [answer]
-    cells = [cell.split(": ", 1) for cell in row["cells"].split("; ")]
-    width = max(len(name) for name, _ in cells)
-    lines = [f"{name:<{width}}  {value}" for name, value in cells]
-    return [*lines[:-1], f"{lines[-1]} {row['markers'].strip()}"]
+    """Return the lines of an answer; of quoted rows, "Key: a; Column: b [1].", one per cell."""
+    lines: list[str] = []
+    for sentence in re.split(r"(?<=\]\.)\s", answer.strip()):
+        row = ROW.fullmatch(sentence)
+        if row is None:
+            return [answer]
+        cells = [cell.split(": ", 1) for cell in row["cells"].split("; ")]
+        width = max(len(name) for name, _ in cells)
+        lines += ["", *(f"{name:<{width}}  {value}" for name, value in cells)]
+        lines[-1] += f" {row['markers'].strip()}"
+    return lines[1:]
 
 
 def _about(citation: Json) -> str:
@@ -352,7 +355,10 @@ def _place(citation: Json) -> str:
     place: str = citation["document_name"] or citation["doc_id"]
     if citation["section"]:
         place += f", {citation['section']}"
-    return place if citation["page"] is None else f"{place}, page {citation['page']}"
+    page = citation["page"]
+    if page is None:
+        return place
+    return f"{place}, page {page}" if isinstance(page, int) else f"{place}, {page}"
 
 
 def _show_citation(out: Console, citation: Json, newer: int | None = None) -> None:

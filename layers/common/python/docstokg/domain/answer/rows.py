@@ -62,7 +62,8 @@ def missing_names(query: str, passages: Sequence[Block]) -> list[str]:
 def matching(query: str, pool: Sequence[Candidate], best: int) -> tuple[int, ...]:
     """Return the rows of the best row's table that meet the most conditions of the question.
 
-    A condition is a word or value of the question that a cell of the table holds.
+    A condition is a word or value of the question that a cell of the table holds. Of rows that
+    meet as many but others, those with the most words of its names, then with the rarest words.
     """
     columns = _columns(pool[best])
     name = pool[best].block.document_name
@@ -75,16 +76,24 @@ def matching(query: str, pool: Sequence[Candidate], best: int) -> tuple[int, ...
     ]
     numbers, question = asked_values(query), frozenset(stems(query))
     conditions: dict[int, float] = {}
+    held: dict[int, frozenset[str]] = {}
     for place in table:
         fields = pool[place].unit.fields
         text = " ".join(value for _, value in fields)
-        words = question & frozenset(stems(text))
+        words = held[place] = question & frozenset(stems(text))
         row_values = values(pool[place].unit.text)
         conditions[place] = len(words) + sum(
             number.share(row_values) for number in numbers if not number.words <= words
         )
     highest = max(conditions.values())
-    return tuple(place for place in table if conditions[place] == highest)
+    rows = [place for place in table if conditions[place] == highest]
+    names = {word for name in capitalised_names(query) for word in stems(name)}
+
+    def specificity(place: int) -> tuple[int, float, bool]:
+        return len(held[place] & names), pool[place].features.words, place == best
+
+    words = held[max(rows, key=specificity)]
+    return tuple(place for place in rows if held[place] == words)
 
 
 def _columns(candidate: Candidate) -> tuple[str, ...]:
