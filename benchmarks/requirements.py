@@ -173,7 +173,7 @@ def run_tests(folder: Path, tests: Sequence[str], mark: str = "") -> tuple[str, 
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         return "late", ""
-    failed = re.search(r"^(?:FAILED|ERROR) tests/(\S+)", output, re.MULTILINE)
+    failed = re.search(r"^(?:FAILED|ERROR) tests/(.+?)(?: - |$)", output, re.MULTILINE)
     if failed:
         return "failed", failed[1]
     return "passed" if re.search(r"\d+ passed", output) else "not run", ""

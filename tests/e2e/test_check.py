@@ -56,6 +56,15 @@ def test_a_draft_with_citations(client, cited) -> None:
     assert body["diagnostics"]["timings_ms"]["total"] > 0
 
 
+def test_a_part_of_a_passage_is_the_source(client, cited) -> None:
+    sentence = "Most patients carry a variant of SCN1A."
+    start = cited["dravet"]["char_start"] + cited["dravet"]["snippet"].index(sentence)
+    place = {"char_start": start, "char_end": start + len(sentence)}
+    citation = {"rank": 1, "uuid": cited["dravet"]["uuid"], **place}
+    body = check(client, text=f"{sentence[:-1]} [1].", citations=[citation])
+    assert [row["verdict"] for row in body["grounding"]["sentences"]] == ["supported"]
+
+
 SOURCES = [
     {"id": "fees.txt", "title": "Fees", "text": "A berth costs 40 euros a night. Dogs are free."},
     {"text": "The office opens at nine.\nIt is closed on Sundays."},

@@ -1,10 +1,12 @@
-"""The command line in this process, over the small store."""
+"""The command line and the ports in this process, over the small store."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from docstokg.wiring import Wiring
 from docstokg_local.cli.commands import app, run
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -30,3 +32,12 @@ def cli(
         return code, out, err
 
     return call
+
+
+@pytest.fixture
+def wiring(
+    small_store: Path, settings_for: Callable[..., Any], models: dict[str, Any]
+) -> Iterator[Wiring]:
+    wired = Wiring(settings_for(small_store), ports=models)
+    yield wired
+    wired.close()

@@ -4,7 +4,7 @@ import copy
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,9 @@ from docstokg.domain.budget import STATE_LIMIT_BYTES
 from docstokg.errors import NothingToCite, Timeout
 from docstokg.wiring import Wiring
 from docstokg_local.engine.engine import StateMachine
-from docstokg_local.engine.workflow import DEFINITION, STEPS
+from docstokg_local.engine.workflow import DEFINITION, STEPS, LocalWorkflow
 from tests.builders import ran
-from tests.envelopes import event
+from tests.envelopes import envelope, event
 
 ASL = json.loads(DEFINITION.read_text("utf-8"))
 
@@ -106,6 +106,12 @@ def test_who_leaves_has_no_further_task_begun() -> None:
     assert (done.status, done.sizes) == ("TIMED_OUT", ())
 
 
+def test_a_disconnected_question_is_stopped(wiring: Wiring) -> None:
+    question = envelope({"query": "What are seizures?"})
+    reply = LocalWorkflow(wiring).run(question, is_disconnected=lambda: True)
+    assert reply.statusCode == 504
+
+
 def test_the_definition_has_every_safety_net() -> None:
     path = Path(__file__).resolve().parents[2] / "statemachine" / "answer.asl.json"
     text = path.read_text(encoding="utf-8")
@@ -121,12 +127,8 @@ Ask = Callable[[dict[str, Any]], tuple[tuple[str, ...], dict[str, Any]]]
 
 
 @pytest.fixture
-def handlers(
-    small_store: Path, settings_for: Callable[..., Any], models: dict[str, Any]
-) -> Iterator[dict[str, Any]]:
-    wiring = Wiring(settings_for(small_store), ports=models)
-    yield {name: module.build(wiring) for name, module in STEPS.items()}
-    wiring.close()
+def handlers(wiring: Wiring) -> dict[str, Any]:
+    return {name: module.build(wiring) for name, module in STEPS.items()}
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """Graph evidence of a chunk reaches prompt and response unchanged."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +23,6 @@ from tests.model_server import serving
 
 QUESTION = "What does Dravet syndrome look like?"
 EDGE = ("MONDO:0100135", "has_phenotype", "HP:0001250")
-
-
-@pytest.fixture
-def wiring(
-    small_store: Path, settings_for: Callable[..., Any], models: dict[str, Any]
-) -> Iterator[Wiring]:
-    wired = Wiring(settings_for(small_store), ports=models)
-    yield wired
-    wired.close()
 
 
 def stepped(wiring: Wiring, query: str) -> dict[str, Any]:
