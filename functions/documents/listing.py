@@ -82,7 +82,7 @@ def states(
     """Yield the state of each namespace that the caller may read, by name.
 
     Without namespaces whose documents are all hidden. The number of jobs is None if the queue
-    cannot be read. With jobs an open load is theirs, and counts as running.
+    cannot be read.
     """
     jobs: Mapping[str, int] | None
     try:
@@ -109,6 +109,6 @@ def states(
                 chunks=chunks,
                 last_load=LastLoad(run_id=last[1], at=last[0]) if last[0] else None,
                 may_load=caller.may_load(name),
-                unfinished=bool(info.open_run(name)) and not (jobs or {}).get(name),
+                unfinished=bool(info.warnings_of([name])),
                 jobs=None if jobs is None else jobs.get(name, 0),
             )

@@ -1,11 +1,18 @@
 """A namespace whose stores are lost is loaded again from its bucket alone."""
 
 import json
+import zipfile
 from pathlib import Path
 
 import pytest
 
-from docstokg.loading.run.restoring import copied_decisions, put_decisions, restore_runs
+from docstokg.loading.run.restoring import (
+    copied_decisions,
+    put_decisions,
+    restore_runs,
+    unrestorable,
+)
+from docstokg.loading.transfer.exporting import export
 from docstokg.settings import Settings
 from docstokg_local.cli.entities import decide
 from docstokg_local.loading.stores import stores_of
@@ -32,10 +39,14 @@ class Lost(Cloud):
             )
 
 
-@pytest.fixture
-def lost(cloud: Cloud, tmp_path: Path) -> Lost:
+def lost_stores(cloud: Cloud, tmp_path: Path) -> Lost:
     store = tmp_path / "lost" / "store.sqlite"
     return Lost(tmp_path / "lost", settings_at(store, ingest_url=cloud.settings.ingest_url))
+
+
+@pytest.fixture
+def lost(cloud: Cloud, tmp_path: Path) -> Lost:
+    return lost_stores(cloud, tmp_path)
 
 
 def post(cloud: Cloud, run_id: str, texts: dict[str, str], replace: bool = False) -> None:
@@ -111,3 +122,47 @@ def test_interrupted_rebuild_is_begun_again(cloud: Cloud, lost: Lost) -> None:
     lost.stages(run.run_id, prefix=run.prefix).call("read")
     lost.rebuild()
     assert lost.digest() == cloud.digest()
+
+
+def lacking(place: Cloud) -> int:
+    wiring = place.wiring()
+    try:
+        return unrestorable(NS, wiring.register(), place.objects)
+    finally:
+        wiring.close()
+
+
+def loaded_elsewhere(place: Cloud, tmp_path: Path) -> None:
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    for number in (1, 2):
+        (folder / f"file{number}.md").write_text(f"# File {number}\n\nTrier has pump {number}.\n")
+    place.load(folder)
+
+
+def test_documents_without_an_object_are_counted(cloud: Cloud, tmp_path: Path) -> None:
+    post(cloud, "post1", {"memo.md": "The pump of Trier stopped.\n"})
+    assert lacking(cloud) == 0
+    loaded_elsewhere(cloud, tmp_path)
+    assert lacking(cloud) == 2
+    cloud.objects.delete(f"inbox/{NS}/post1/memo.md")
+    assert lacking(cloud) == 3
+
+
+def test_unpacked_export_restores_a_namespace_loaded_elsewhere(tmp_path: Path) -> None:
+    """The remedy that `docstokg doctor` gives."""
+    (tmp_path / "laptop").mkdir()
+    laptop = Cloud(tmp_path / "laptop")
+    laptop.counts = Counts()
+    loaded_elsewhere(laptop, tmp_path)
+    assert lacking(laptop) == 2
+    export(stores_of(laptop.wiring()), NS, tmp_path / "export.zip")
+    with zipfile.ZipFile(tmp_path / "export.zip") as file:
+        for name in ("chunks.jsonl", "entities.jsonl", "relations.jsonl"):
+            laptop.objects.put(f"sources/{NS}/{name}", file.read(name))
+    laptop.run("first")
+    assert laptop.report("first")["rejected"] == []
+    assert lacking(laptop) == 0
+    lost = lost_stores(laptop, tmp_path)
+    lost.rebuild()
+    assert lost.digest() == laptop.digest()

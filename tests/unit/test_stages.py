@@ -46,7 +46,7 @@ class Hashed:
 
     def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
         rows = zip(self.embed(texts, None), parts, strict=True)
-        return tuple((vector, bytes(len(spans) * self.dimension)) for vector, spans in rows)
+        return tuple((vector, bytes(len(spans) * self.dimension // 2)) for vector, spans in rows)
 
 
 class Weighed:

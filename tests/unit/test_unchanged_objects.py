@@ -47,7 +47,7 @@ class CountedDense(Hashed):
     def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
         self._counts.dense += texts
         rows = zip(Hashed().embed(texts, None), parts, strict=True)
-        return tuple((vector, bytes(len(spans) * self.dimension)) for vector, spans in rows)
+        return tuple((vector, bytes(len(spans) * self.dimension // 2)) for vector, spans in rows)
 
 
 class CountedSparse(Weighed):

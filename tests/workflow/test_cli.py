@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
+from shutil import copy
 from typing import Any
 
 import pytest
@@ -252,6 +253,28 @@ def test_doctor_names_missing_parts_and_remedies(cli: Cli, tmp_path: Path):
     code, out, _ = cli("doctor", store=tmp_path / "absent.sqlite")
     assert code == 1
     assert "missing" in out and "docstokg load" in out
+
+
+def test_doctor_counts_documents_that_no_restore_returns(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    store, bucket, folder = (tmp_path / name for name in ("store.sqlite", "bucket", "in"))
+    folder.mkdir()
+    for name in ("whale.md", "bridge.md"):
+        (folder / name).write_text(f"# {name}\n\nThe {name} is described here.\n")
+    assert cli("load", folder, "--no-embed", "-n", "sea", store=store)[0] == 0
+    assert "off restore" in " ".join(cli("doctor", store=store)[1].split())
+    monkeypatch.setenv("DOCSTOKG_INGEST_URL", f"file://{bucket}")
+    sources = bucket / "sources" / "sea"
+    sources.mkdir(parents=True)
+    copy(folder / "whale.md", sources)
+    code, out, _ = cli("doctor", store=store)
+    flat = " ".join(out.split())
+    assert (code, "documents not in" in flat and "sea (1)" in flat) == (1, True), out
+    assert "-> load their files from sources/NAMESPACE/" in flat
+    copy(folder / "bridge.md", sources)
+    code, out, _ = cli("doctor", store=store)
+    assert (code, "has every document" in " ".join(out.split())) == (0, True), out
 
 
 def test_doctor_names_the_files_of_a_model_that_are_not_there(

@@ -29,6 +29,15 @@ writer.put([(ChunkRecord(uuid=uuid, text=text, text_sha256="0" * 64, **more), "f
 import os
 os.kill(os.getpid(), 9)
 """
+RUNNING = """
+import sys
+from pathlib import Path
+from docstokg.adapters.sqlite.index_writer import SqliteIndexWriter
+writer = SqliteIndexWriter(Path(sys.argv[1]))
+writer.open_load("running", None, None, None, "alpha")
+print("open", flush=True)
+sys.stdin.read()
+"""
 
 
 def test_a_killed_load_is_unfinished_in_its_namespace_alone_on_every_surface(
@@ -63,7 +72,7 @@ def test_a_killed_load_is_unfinished_in_its_namespace_alone_on_every_surface(
     assert alpha.endswith("a load is unfinished")
     assert "unfinished" not in beta
     _, out, _ = cli("doctor", store=path)
-    assert "a load into alpha did not finish" in " ".join(out.split())
+    assert unfinished in " ".join(out.split())
     assert "is unfinished" in cli("ask", "kiln", "pots?", "-n", "alpha", store=path)[1]
     assert "is unfinished" not in cli("ask", "vault", "code?", "-n", "beta", store=path)[1]
     code, _, err = cli("ask", "vault", "code?", store=path)
@@ -73,6 +82,33 @@ def test_a_killed_load_is_unfinished_in_its_namespace_alone_on_every_surface(
     writer.open_load("again", None, None, None, "alpha")
     writer.close_load("alpha")
     assert "unfinished" not in cli("list", store=path)[1]
+
+
+def test_running_load_is_unfinished_on_no_surface(
+    tmp_path: Path, cache_dir: Path, cli: Any
+) -> None:
+    path = tmp_path / "store.sqlite"
+    folder = write_corpus(
+        tmp_path / "alpha", {"chunks.jsonl": [passage("vault", "Vault", "The vault code is 12.")]}
+    )
+    load_folder(folder, path, cache_dir, embed=False, namespace="alpha")
+    load = subprocess.Popen(
+        [sys.executable, "-c", RUNNING, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert load.stdout is not None
+    assert load.stdout.readline() == b"open\n"
+    try:
+        with opened(settings_at(path, cache_dir=cache_dir, **PLAIN)) as client:
+            (listed,) = client.get("/v1/namespaces").json()["namespaces"]
+            assert listed["unfinished"] is False
+            assert not any("is unfinished" in answer for answer in warned(client, "alpha"))
+        for command in (("list",), ("doctor",), ("ask", "vault", "code?", "-n", "alpha")):
+            assert "unfinished" not in cli(*command, store=path)[1]
+    finally:
+        load.kill()
+        load.communicate()
+    for command in (("list",), ("doctor",), ("ask", "vault", "code?", "-n", "alpha")):
+        assert "unfinished" in cli(*command, store=path)[1], command
 
 
 def warned(client: Any, namespace: str) -> list[str]:

@@ -14,6 +14,7 @@ from docstokg.contracts.outline import SCANNED
 from docstokg.contracts.records import IndexInfo, Scope
 from docstokg.domain.deadline import Deadline
 from docstokg.errors import DocsToKGError, Refused, Timeout
+from docstokg.loading.run.restoring import unrestorable
 from docstokg.loading.transfer.contents import digests
 from docstokg.ports import encoder_of
 from docstokg.settings import PARTS, SECRETS, Settings, variable
@@ -36,6 +37,7 @@ KNOWN_SOURCE = "The bridge was opened in 1932. It is 503 metres long and has eig
 # A true and a false claim about `KNOWN_SOURCE`.
 KNOWN_CLAIMS = ("The bridge was opened in 1932.", "The bridge was opened in 1955.")
 LOAD_HINT = "load something: docstokg load FOLDER, or docstokg demo"
+RESTORE_HINT = "load their files from sources/NAMESPACE/ (docs/operations.md)"
 
 
 # State, message and remedy of a part.
@@ -71,26 +73,31 @@ def examine(wiring: Wiring, *, check: bool = False) -> list[Diagnosis]:
 
 
 def _index(wiring: Wiring) -> Verdict:
-    settings = wiring.settings
-    if (path := sqlite_path(settings.index_url)) is not None and not path.exists():
-        return "missing", f"{path} does not exist", LOAD_HINT
+    url = wiring.settings.index_url
+    if absent := _absent(url):
+        return absent
     info = wiring.search_index().info(Deadline.after(REACH_S))
     model = info.embedding_model or "none"
-    message = f"{settings.index_url}: {info.chunks:,} chunks, {info.facts:,} facts, vectors {model}"
-    if info.unfinished:
-        names = ", ".join(sorted(info.unfinished))
-        return "missing", f"{message}; a load into {names} did not finish", "run the load again"
+    message = f"{url}: {info.chunks:,} chunks, {info.facts:,} facts, vectors {model}"
+    if warnings := info.warnings_of(sorted(info.unfinished)):
+        return "missing", message, " ".join(warnings)
     if info.chunks == 0:
         return "missing", message, LOAD_HINT
     return "good", message
+
+
+def _absent(url: str) -> Verdict | None:
+    if (path := sqlite_path(url)) is None or path.exists():
+        return None
+    return "missing", f"{path} does not exist", LOAD_HINT
 
 
 def _graph(wiring: Wiring) -> Verdict:
     settings = wiring.settings
     if not settings.kg_enabled:
         return "off", "KG_ENABLED is false"
-    if (path := sqlite_path(settings.graph_url)) is not None and not path.exists():
-        return "missing", f"{path} does not exist", LOAD_HINT
+    if absent := _absent(settings.graph_url):
+        return absent
     graph = wiring.knowledge_graph()
     info = graph.info(Deadline.after(REACH_S))
     message = (
@@ -260,10 +267,20 @@ def _scans(_: Wiring) -> Verdict:
     return "good", f"rapidocr {version('rapidocr')}"
 
 
+def _restore(wiring: Wiring) -> Verdict:
+    if (url := wiring.settings.ingest_url) is None:
+        return "off", "DOCSTOKG_INGEST_URL is not set"
+    register, objects = wiring.register(), wiring.object_store()
+    counts = {name: unrestorable(name, register, objects) for name in register.namespaces()}
+    if lacking := ", ".join(f"{name} ({count:,})" for name, count in counts.items() if count):
+        return "missing", f"documents not in {url}: {lacking}", RESTORE_HINT
+    return "good", f"{url} has every document"
+
+
 LOOKS: dict[str, Callable[[Wiring], Verdict]] = {
     "index": _index, "graph": _graph, "embedder": _embedder, "sparse encoder": _sparse,
     "reranker": _reranker, "verifier": _verifier, "language models": _models,
-    "scanned pages": _scans, "cache": _cache,
+    "scanned pages": _scans, "cache": _cache, "restore": _restore,
 }  # fmt: skip
 
 

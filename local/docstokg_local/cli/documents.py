@@ -2,14 +2,15 @@
 
 import sys
 from collections.abc import Iterable, Sequence
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from docstokg.contracts import Json
 from docstokg.contracts.documents import ListedNamespace
-from docstokg.contracts.records import IndexInfo
-from docstokg.errors import Timeout
-from docstokg.ports import IndexWriter, every_document
+from docstokg.contracts.records import IndexInfo, Scope
+from docstokg.contracts.retrieval import ChannelQuery
+from docstokg.domain.deadline import Deadline
+from docstokg.domain.vectors import pack
+from docstokg.ports import SearchIndex, every_document
 from docstokg_functions.documents.listing import states
 from docstokg_local.cli.printing import agreed, counted, echo
 from docstokg_local.server.authentication import EVERYBODY
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 # Maximum documents listed before a prompt; without a terminal all are listed.
 SHOWN = 20
 
-# Passages that are looked at for vectors.
-SAMPLE = 100
+# Maximum time to look for a vector of a namespace.
+LOOK_S = 10.0
 
 # Maximum entities listed per namespace.
 MOST_MENTIONED = 30
@@ -35,10 +36,10 @@ def list_loaded(
     """Print namespaces and, if requested, documents and most mentioned entities; False for none."""
     from docstokg.loading.pipeline import info_before
 
-    register, info = wiring.register(), info_before(wiring.search_index())
-    writer = wiring.index_writer()
+    register, index = wiring.register(), wiring.search_index()
+    info = info_before(index)
     summaries = [
-        _summary(state, info, writer)
+        _summary(state, info, index)
         for state in states(EVERYBODY, register, info, wiring.job_queue(), wiring.telemetry)
         if namespace in (None, state.namespace)
     ]
@@ -63,26 +64,22 @@ def list_loaded(
     return bool(summaries)
 
 
-def _summary(state: ListedNamespace, index: IndexInfo, writer: IndexWriter) -> Json:
+def _summary(state: ListedNamespace, info: IndexInfo, index: SearchIndex) -> Json:
     name = state.namespace
-    counts = state.model_dump(exclude={"documents", "may_load"})
-    chunks = islice(writer.stored_chunks(name), SAMPLE) if state.chunks else ()
-    has_vectors = any(chunk.vector is not None for chunk, _ in chunks)
     return {
-        **counts,
-        "unfinished": state.unfinished and not _is_loading(writer, name),
+        **state.model_dump(exclude={"documents", "may_load"}),
         "count": state.documents,
-        "encoder": index.model_of(name) if has_vectors else None,
-        "languages": [code for code in index.languages.get(name, {}) if code != "en"],
+        "encoder": stored_encoder(name, info, index),
+        "languages": [code for code in info.languages.get(name, {}) if code != "en"],
     }
 
 
-def _is_loading(writer: IndexWriter, namespace: str) -> bool:
-    try:
-        with writer.hold(0, namespace=namespace):
-            return False
-    except Timeout:
-        return True
+def stored_encoder(name: str, info: IndexInfo, index: SearchIndex) -> str | None:
+    """Return the embedding model of a namespace; None if no passage has a vector."""
+    model, dimension = info.space_of(name)
+    nearest = ChannelQuery(channel="dense", size=1, vector=pack([1.0] * (dimension or 1)))
+    (result,) = index.search([nearest], Scope(namespace=name), Deadline.after(LOOK_S))
+    return model if result.hits else None
 
 
 def _print_tables(summaries: Iterable[Json], documents: bool) -> None:

@@ -23,12 +23,9 @@ def run(command: Callable[..., Any], arguments: list[str] | None = None) -> int:
         code = DONE
     except SystemExit as done:
         code = int(done.code) if isinstance(done.code, int) else WRONG_USAGE
-    except (LoadError, Misconfigured) as wrong:
-        echo(f"docstokg: {wrong}", err=True)
-        code = WRONG_USAGE
     except DocsToKGError as failed:
         echo(f"docstokg: {failed}", err=True)
-        code = NOT_GOOD
+        code = WRONG_USAGE if isinstance(failed, (LoadError, Misconfigured)) else NOT_GOOD
     except KeyboardInterrupt:
         echo("docstokg: interrupted", err=True)
         code = 130

@@ -188,9 +188,9 @@ class IndexInfo(Contract):
     """Properties of an index.
 
     `unfinished`: run_id of the running or unfinished load of each namespace; "" stands for all, in
-    stores of earlier versions. `languages`: share of passages per language, for namespaces that are
-    not only English. `spaces`: model and dimension of namespaces with another model than
-    `embedding_model`.
+    stores of earlier versions. `running`: those whose load still runs. `languages`: share of
+    passages per language, for namespaces that are not only English. `spaces`: model and dimension
+    of namespaces with another model than `embedding_model`.
     """
 
     embedding_model: str | None = None
@@ -199,6 +199,7 @@ class IndexInfo(Contract):
     chunks: int = 0
     facts: int = 0
     unfinished: dict[str, str] = {}
+    running: tuple[str, ...] = ()
     namespaces: tuple[str, ...] = ()
     languages: dict[str, dict[str, float]] = {}
     spaces: dict[str, tuple[str, int]] = {}
@@ -209,11 +210,11 @@ class IndexInfo(Contract):
         return self.unfinished.get(namespace) or self.unfinished.get("", "")
 
     def warnings_of(self, namespaces: Sequence[str]) -> list[str]:
-        """Return a warning per namespace whose load is running or unfinished."""
+        """Return a warning per namespace whose load is unfinished and no longer runs."""
         return [
             f"A load into namespace {name!r} is unfinished; run it again to complete it."
             for name in namespaces
-            if self.open_run(name)
+            if {name, ""} & self.unfinished.keys() - {*self.running}
         ]
 
     def space_of(self, namespace: str) -> tuple[str | None, int | None]:

@@ -4,11 +4,12 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from docstokg.adapters.opensearch.documents import PAGE, ensure_register
 from docstokg.adapters.opensearch.layout import Json
-from docstokg.adapters.opensearch.server import Server, limited, schema_checked
+from docstokg.adapters.opensearch.server import Server, documents_there, limited, schema_checked
 from docstokg.domain.deadline import Deadline
 from docstokg.errors import DocsToKGError, Timeout, Unavailable, cause
 from docstokg.observability import Telemetry
@@ -163,7 +164,7 @@ class Lease:
 
     def _write(self, stamp: Stamp | None) -> Stamp | None:
         holder = self._run or _process(os.getpid())
-        row = {"namespace": "", "doc_id": self._own, "record": holder}
+        row = {"namespace": "", "doc_id": self._own, "record": holder, "text": str(time.time())}
         path = f"{self._path}/{'_doc' if stamp else '_create'}/{self._own}"
         answer = self._call("PUT", path, row, _only(stamp) if stamp else {})
         if answer.get("status") == CONFLICT:
@@ -214,6 +215,21 @@ class LoadLease(Lease):
         answer = self._call("POST", f"{self._path}/_search", body)
         with schema_checked("_search"):
             return [hit["_id"] for hit in answer["hits"]["hits"]]
+
+
+def is_loading(server: Server, name: str, namespace: str, deadline: Deadline) -> bool:
+    """Return whether the lease of a load was renewed in LEASE_S, by this machine's clock.
+
+    False if it cannot be read.
+    """
+    body = {"docs": [{"_id": f"{LOAD}-{namespace}"}]}
+    with suppress(DocsToKGError):
+        answer = server.call("POST", f"/{name}-documents/_mget", body, deadline=deadline)
+        for row in documents_there(answer):
+            lease = row["_source"]
+            is_fresh = time.time() - float(lease.get("text") or 0) < LEASE_S
+            return is_fresh and not _is_gone(lease["record"])
+    return False
 
 
 def _process(pid: int) -> str:

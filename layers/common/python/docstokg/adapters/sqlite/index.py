@@ -18,6 +18,7 @@ from docstokg.adapters.sqlite.index_files import (
     ArrayFiles,
     Floats,
     Ints,
+    LoadLock,
     Rows,
     Section,
     dense_section,
@@ -368,10 +369,11 @@ class SqliteIndex:
     def _describe(self, deadline: Deadline) -> IndexInfo:
         with self._sessions.use(deadline) as db:
             notes = notes_of(db)
-            names = db.execute(
+            rows = db.execute(
                 "SELECT n.name FROM index_namespaces n "
                 "WHERE EXISTS (SELECT 1 FROM index_rows WHERE ns = n.id) ORDER BY n.name"
-            ).fetchall()
+            )
+            names = [row[0] for row in rows]
             chunks, facts = notes.get("chunks"), notes.get("facts")
             if chunks is None or facts is None or "dirty" in notes:
                 # Counting takes milliseconds, so loads store the counts.
@@ -379,21 +381,23 @@ class SqliteIndex:
                     f"SELECT (SELECT count(*) FROM index_rows), (SELECT count(*) FROM {RELATIONS})"
                 ).fetchone()
         dimension = notes.get("dimension")
+        unfinished = {
+            key.removeprefix(UNFINISHED): run_id
+            for key, run_id in notes.items()
+            if key.startswith(UNFINISHED)
+        }
         return IndexInfo(
             embedding_model=notes.get("embedding_model"),
             dimension=None if dimension is None else int(dimension),
             sparse_model=notes.get("sparse_model"),
             chunks=int(chunks),
             facts=int(facts),
-            unfinished={
-                key.removeprefix(UNFINISHED): run_id
-                for key, run_id in notes.items()
-                if key.startswith(UNFINISHED)
-            },
-            namespaces=tuple(row[0] for row in names),
+            unfinished=unfinished,
+            running=tuple(name for name in unfinished if LoadLock(self._path, name).is_held()),
+            namespaces=tuple(names),
             spaces={
                 name: (str(model), size)
-                for name in (row[0] for row in names)
+                for name in names
                 if SPACE + name in notes
                 for model, size in (space_of(notes, name),)
             },

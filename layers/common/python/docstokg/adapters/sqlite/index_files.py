@@ -37,10 +37,11 @@ def arrays_folder(path: Path) -> Path:
 
 
 class LoadLock:
-    """Lock of a namespace of an index file against other processes; released when killed."""
+    """Lock of a namespace of an index file against other loads; released when killed."""
 
     def __init__(self, path: Path, namespace: str) -> None:
-        self._path, self._namespace = path, namespace
+        self._target = f"namespace {namespace!r} of {path}"
+        self._path = arrays_folder(path) / f"{namespace}.load.lock"
         self._file: IO[bytes] | None = None
 
     def acquire(self, deadline: Deadline, waiting: Callable[[int], None] | None = None) -> None:
@@ -51,17 +52,15 @@ class LoadLock:
         if self._file is not None:
             return
         reported_at = time.monotonic()
-        folder = arrays_folder(self._path)
-        folder.mkdir(parents=True, exist_ok=True)
-        file = (folder / f"{self._namespace}.load.lock").open("ab")
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        file = self._path.open("ab")
         while True:
             try:
-                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as taken:
                 if deadline.is_over():
                     file.close()
-                    target = f"namespace {self._namespace!r} of {self._path}"
-                    raise Timeout(f"another load into {target} does not end") from taken
+                    raise Timeout(f"another load into {self._target} does not end") from taken
                 time.sleep(LOCK_POLL_S)
                 if waiting is not None and time.monotonic() - reported_at >= 1:
                     reported_at += 1
@@ -69,6 +68,15 @@ class LoadLock:
             else:
                 self._file = file
                 return
+
+    def is_held(self) -> bool:
+        """Return whether a load of any process holds the lock."""
+        try:
+            with self._path.open("rb") as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError as taken:
+            return isinstance(taken, BlockingIOError)
+        return False
 
     def release(self) -> None:
         """Release the lock."""

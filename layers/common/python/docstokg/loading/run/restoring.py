@@ -12,7 +12,7 @@ from docstokg.loading.run.lease import CLOSED
 from docstokg.loading.run.rows import every_object
 from docstokg.loading.run.unchanged import forget_versions
 from docstokg.loading.write.removal import exclusive_load
-from docstokg.ports import ObjectStore
+from docstokg.ports import DocumentRegister, ObjectStore, every_document
 
 UPLOADS = "posted/"
 
@@ -56,3 +56,13 @@ def restore_runs(namespace: str, run_id: str, objects: ObjectStore) -> Iterator[
         yield IngestRun(run_id=job, namespace=namespace, prefix=inbox, replace=True)
     run = IngestRun(run_id=run_id, namespace=namespace)
     yield run.model_copy(update={"prefix": run.sources})
+
+
+def unrestorable(namespace: str, register: DocumentRegister, objects: ObjectStore) -> int:
+    """Return the number of stored documents that have no object for `restore_runs`."""
+    paths = {
+        entry.key.split("/", parts)[parts]
+        for folder, parts in (("sources", 2), ("inbox", 3))
+        for entry in every_object(objects, f"{folder}/{namespace}/")
+    }
+    return sum(record.path not in paths for record in every_document(register, namespace))
