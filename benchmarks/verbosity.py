@@ -24,6 +24,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import track
 
+from docstokg.errors import LoadError
 from docstokg.loading.context import LoadOptions
 from docstokg.loading.pipeline import load
 from docstokg.loading.read.rejects import RejectLog
@@ -149,7 +150,13 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=25)
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "verbosity")
     options = parser.parse_args()
-    questions = read_questions(options.data, options.questions)
+    try:
+        questions = read_questions(options.data, options.questions)
+    except LoadError as error:
+        raise SystemExit(
+            f"{error}: name a folder that `docstokg eval` reads, of a set in docs/measured.md: "
+            'make bench-verbosity MORE="--data FOLDER"'
+        ) from error
     with tempfile.TemporaryDirectory() as folder:
         if options.configured:
             settings = Settings.from_environment(os.environ)

@@ -16,7 +16,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from docstokg.adapters.sqlite import index_writer
 from docstokg.adapters.sqlite.index import SqliteIndex
+from docstokg.adapters.sqlite.index_files import GenerationWriter, write_sparse
 from docstokg.adapters.sqlite.index_writer import SqliteIndexWriter
 from docstokg.adapters.sqlite.session import Sessions
 from docstokg.contracts.records import ChunkRecord, FactRecord, Scope
@@ -256,6 +258,38 @@ def test_during_a_load_old_texts_are_never_found(index: SqliteIndex, path: Path)
     writer.close_load()
     assert search(index)["dense"].hits[0].uuid == record(7).uuid
     writer.close()
+
+
+def test_another_load_writes_while_arrays_are_rebuilt(
+    path: Path, index: SqliteIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The write lock is free meanwhile; the later rows are found after their own load."""
+    monkeypatch.setattr(index_writer, "BUSY_S", 0.5)
+    during, after = (record(number, f"word7 of load {number}") for number in (100, 101))
+    other = SqliteIndexWriter(path)
+    other.open_load("run-2", "model-a", DIMENSION, "sparse-a", "other")
+
+    def write(db: sqlite3.Connection, files: GenerationWriter) -> None:
+        other.put([(during, "during")])
+        write_sparse(db, files)
+
+    monkeypatch.setattr(index_writer, "write_sparse", write)
+    writer = SqliteIndexWriter(path)
+    writer.open_load("run-3", "model-a", DIMENSION, "sparse-a")
+    writer.put([(after, "after")])
+    writer.close_load()
+    dense = ChannelQuery(channel="dense", size=CHUNKS + 9, vector=during.vector)
+
+    def found() -> set[str]:
+        (result,) = index.search([dense], SCOPE, Deadline.after(PATIENT_S))
+        return {hit.uuid for hit in result.hits}
+
+    assert after.uuid in found() and during.uuid not in found()
+    monkeypatch.setattr(index_writer, "write_sparse", write_sparse)
+    other.close_load("other")
+    assert {after.uuid, during.uuid} <= found()
+    writer.close()
+    other.close()
 
 
 def test_another_version_of_the_tables_is_refused(path: Path) -> None:

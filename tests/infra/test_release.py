@@ -102,6 +102,10 @@ def test_actions_have_versions_and_the_image_its_bill_of_materials() -> None:
     assert image["with"]["file"] == "container/Containerfile"
 
 
+def test_the_changelog_has_this_version() -> None:
+    assert f"\n## v{VERSION}\n" in (ROOT / "CHANGELOG.md").read_text("utf-8")
+
+
 def test_the_wheel_gets_the_address_of_the_repository(tmp_path: Path) -> None:
     (step,) = [
         step for step in STEPS if step.get("name") == "Write the addresses of the repository"

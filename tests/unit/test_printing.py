@@ -150,3 +150,12 @@ def test_one_hidden_note_is_singular(monkeypatch) -> None:
     assert "... and 1 more note\n" in err.getvalue()
     assert "... and 1 more reject\n" in err.getvalue()
     assert " 1 file " in out.getvalue()
+
+
+@pytest.mark.parametrize(("seconds", "shown"), [(0.0, ""), (4.0, ""), (0.5, " (4 chunks/s)")])
+def test_a_slow_load_shows_no_rate(monkeypatch, seconds: float, shown: str) -> None:
+    out = io.StringIO()
+    monkeypatch.setattr(display, "screen", lambda *_: Console(file=out, width=200))
+    report = LoadReport("run-1", types={".md": TypeCount(files=1)}, chunks=2, seconds=seconds)
+    show_load(report, RejectLog())
+    assert f" in {seconds:.1f} s{shown}, run run-1" in out.getvalue()

@@ -1,11 +1,13 @@
 """The verbosity benchmark measures each question with each verbosity and writes both files."""
 
 import csv
+import sys
 from pathlib import Path
 from typing import Any
 
 from benchmarks.verbosity import COUNTERS, FIELDS, VERBOSITIES, measure, write
 from docstokg_local.evaluation.retrieval import Question
+from tests.builders import ran
 
 
 def test_each_question_is_measured_with_each_verbosity(
@@ -30,3 +32,11 @@ def test_each_question_is_measured_with_each_verbosity(
     assert len(records) == len(rows)
     assert text.count("\n| ") == 1 + len(VERBOSITIES)
     assert (tmp_path / "verbosity.md").read_text("utf-8") == text
+
+
+def test_missing_questions_are_one_line(tmp_path: Path) -> None:
+    command = (sys.executable, "-m", "benchmarks.verbosity", "--data", tmp_path)
+    done = ran(*command, cwd=Path(__file__).parents[2])
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.count("\n") == 1
+    assert "contains no questions" in done.stderr and 'MORE="--data FOLDER"' in done.stderr

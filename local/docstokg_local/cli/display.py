@@ -228,10 +228,11 @@ def _first(lines: Iterable[str], limit: int, count: int, noun: str) -> Iterator[
 
 def _load_details(report: LoadReport, has_rejects: bool) -> Iterator[str]:
     rate = report.chunks / report.seconds if report.seconds > 0 else 0.0
+    pace = f" ({rate:,.0f} chunks/s)" if rate >= 1 else ""
     names = (report.embedding_model, report.sparse_model, report.names_by)
     models = ", ".join(model for model in names if model) or "none"
     yield (
-        f"{counted(report.files, 'file')} in {report.seconds:.1f} s ({rate:,.0f} chunks/s), "
+        f"{counted(report.files, 'file')} in {report.seconds:.1f} s{pace}, "
         f"run {report.run_id}, models: {models}"
     )
     if (extraction := report.extraction) is not None:

@@ -9,7 +9,8 @@ import sqlite3
 import threading
 import time
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -83,6 +84,16 @@ class LoadLock:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+@contextmanager
+def rebuilding(path: Path) -> Iterator[None]:
+    """Let no other thread or process rebuild or remove arrays until the block ends."""
+    folder = arrays_folder(path)
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "arrays.lock").open("ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 class Rows(NamedTuple):

@@ -18,6 +18,7 @@ from docstokg.adapters.sqlite.index_files import (
     ArrayFiles,
     GenerationWriter,
     LoadLock,
+    rebuilding,
     remove_other_generations,
     write_dense,
     write_sparse,
@@ -147,7 +148,7 @@ class SqliteIndexWriter:
             return
         with self._transaction() as db:
             self._replace(db, chunks)
-            _note(db, "dirty", "1")
+            _note_change(db)
 
     def put_document(self, change: DocumentChange) -> int:
         """Change a stored document in one transaction; raise errors as `put`.
@@ -160,7 +161,7 @@ class SqliteIndexWriter:
                 _remove_stated(db, ns, [*change.outdated_uuids, *change.removed_uuids])
             removed = self._remove_chunks(db, change.removed_uuids)
             self._replace(db, change.chunks)
-            _note(db, "dirty", "1")
+            _note_change(db)
             return removed
 
     def put_facts(self, facts: Sequence[FactRecord]) -> None:
@@ -170,7 +171,7 @@ class SqliteIndexWriter:
         with self._transaction() as db:
             changes = [_put_fact(db, _namespace(db, fact.namespace), fact) for fact in facts]
             if any(changes):
-                _note(db, "dirty", "1")
+                _note_change(db)
 
     def doc_uuids(self, namespace: str, doc_id: str) -> tuple[str, ...]:
         """Return the chunk uuids of one document, sorted; raise `Unavailable` without a file."""
@@ -189,7 +190,7 @@ class SqliteIndexWriter:
             ns = known_namespace(db, namespace)
             if ns is None:
                 return 0
-            _note(db, "dirty", "1")
+            _note_change(db)
             if uuids is None:
                 return _remove_namespace(db, ns)
             _remove_stated(db, ns, uuids)
@@ -201,8 +202,20 @@ class SqliteIndexWriter:
             return self._remove_chunks(db, [row[0] for row in chunk_rows])
 
     def close_load(self, namespace: str = "") -> None:
-        """Mark the load as finished, after rebuilding the arrays for search if anything changed."""
-        self._close(namespace, lambda db: None)
+        """Mark the load as finished, after rebuilding the arrays for search if anything changed.
+
+        Others may write meanwhile: the arrays are of a snapshot, and stay marked as outdated then.
+        """
+        with rebuilding(self._path):
+            with self._reading() as db:
+                db.execute("BEGIN")
+                try:
+                    arrays = self._arrays(db)
+                finally:
+                    db.rollback()
+            with self._transaction() as db:
+                kept = self._finish(db, namespace, arrays)
+            self._clean(namespace, kept)
 
     def replace_vectors(
         self, namespace: str, model: str, dimension: int, rows: Iterable[VectorRow]
@@ -211,57 +224,68 @@ class SqliteIndexWriter:
 
         Raise TypeError for an unknown uuid.
         """
+        with rebuilding(self._path):
+            with self._transaction() as db:
+                for row in rows:
+                    (chunk,) = db.execute(
+                        "SELECT id FROM index_rows WHERE uuid = ?", (row.uuid,)
+                    ).fetchone()
+                    db.execute(
+                        "INSERT OR REPLACE INTO index_vectors VALUES (?, ?, ?)",
+                        (chunk, quantise(row.vector), row.vector),
+                    )
+                    db.execute(
+                        "INSERT OR REPLACE INTO index_sentences VALUES (?, ?)",
+                        (chunk, row.sentence_vectors),
+                    )
+                    db.execute(
+                        "UPDATE index_chunks SET fingerprint = ? WHERE id = ?",
+                        (row.fingerprint, chunk),
+                    )
+                notes = notes_of(db)
+                plain = (model, dimension) == space_of(notes, "")
+                _note(db, SPACE + namespace, None if plain else f"{dimension} {model}")
+                _note_change(db)
+                kept = self._finish(db, namespace, self._arrays(db))
+            self._clean(namespace, kept)
 
-        def replace(db: sqlite3.Connection) -> None:
-            for row in rows:
-                (chunk,) = db.execute(
-                    "SELECT id FROM index_rows WHERE uuid = ?", (row.uuid,)
-                ).fetchone()
-                db.execute(
-                    "INSERT OR REPLACE INTO index_vectors VALUES (?, ?, ?)",
-                    (chunk, quantise(row.vector), row.vector),
-                )
-                db.execute(
-                    "INSERT OR REPLACE INTO index_sentences VALUES (?, ?)",
-                    (chunk, row.sentence_vectors),
-                )
-                db.execute(
-                    "UPDATE index_chunks SET fingerprint = ? WHERE id = ?", (row.fingerprint, chunk)
-                )
-            notes = notes_of(db)
-            plain = (model, dimension) == space_of(notes, "")
-            _note(db, SPACE + namespace, None if plain else f"{dimension} {model}")
-            _note(db, "dirty", "1")
+    def _arrays(self, db: sqlite3.Connection) -> tuple[str | None, str]:
+        """Return the mark of the last change, and the generation with it, written if outdated."""
+        notes = notes_of(db)
+        mark, generation = notes.get("dirty"), notes.get("generation")
+        if generation is not None and mark is None and self._generation_is_there(generation):
+            return None, generation
+        files = GenerationWriter(self._path)
+        try:
+            write_dense(db, files, int(notes.get("dimension") or 0))
+            write_sparse(db, files)
+            return mark, files.finish()
+        except BaseException:
+            files.discard()
+            raise
 
-        self._close(namespace, replace)
-
-    def _close(self, namespace: str, last: Callable[[sqlite3.Connection], None]) -> None:
-        with self._transaction() as db:
-            last(db)
-            notes = notes_of(db)
-            generations = {notes.get("generation", "")}
-            for kind, table in (("chunks", "index_rows"), ("facts", RELATIONS)):
-                counted = db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
-                _note(db, kind, str(counted))
-            if notes.get("dirty") or not self._generation_is_there(notes.get("generation")):
-                files = GenerationWriter(self._path)
-                try:
-                    write_dense(db, files, int(notes.get("dimension") or 0))
-                    write_sparse(db, files)
-                    _note(db, "generation", files.finish())
-                except BaseException:
-                    files.discard()
-                    raise
-                generations.add(files.name)
+    def _finish(
+        self, db: sqlite3.Connection, namespace: str, arrays: tuple[str | None, str]
+    ) -> set[str]:
+        """Finish the load; return the generations that readers may use."""
+        notes = notes_of(db)
+        for kind, table in (("chunks", "index_rows"), ("facts", RELATIONS)):
+            counted = db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+            _note(db, kind, str(counted))
+        mark, generation = arrays
+        _note(db, "generation", generation)
+        if notes.get("dirty") == mark:
             _note(db, "dirty", None)
-            for name in ("", namespace):
-                _note(db, UNFINISHED + name, None)
-            _note(db, "finished", secrets.token_hex(8))
+        for name in ("", namespace):
+            _note(db, UNFINISHED + name, None)
+        _note(db, "finished", secrets.token_hex(8))
+        return {generation, notes.get("generation", "")}
+
+    def _clean(self, namespace: str, generations: set[str]) -> None:
         self._checkpoint()
         with self._transaction() as db:
             _note(db, "bytes", str(self._path.stat().st_size))
-            # No other process writes arrays during a transaction.
-            remove_other_generations(self._path, generations | {notes_of(db).get("generation", "")})
+            remove_other_generations(self._path, generations)
         self._checkpoint()
         if namespace not in self._held:
             self._lock_of(namespace).release()
@@ -519,6 +543,11 @@ def _note(db: sqlite3.Connection, key: str, value: str | None) -> None:
         db.execute("DELETE FROM index_meta WHERE key = ?", (key,))
     else:
         db.execute("INSERT OR REPLACE INTO index_meta (key, value) VALUES (?, ?)", (key, value))
+
+
+def _note_change(db: sqlite3.Connection) -> None:
+    """Mark the arrays as outdated, by another mark for each change."""
+    _note(db, "dirty", secrets.token_hex(8))
 
 
 def _has_own_space(
