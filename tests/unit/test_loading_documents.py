@@ -247,6 +247,15 @@ def test_front_matter_may_not_name_what_http_refuses(tmp_path, wrong):
         chunks_of(tmp_path / "a.md", f"---\ndoc_id: {wrong}\n---\nWords.\n".encode())
 
 
+def test_an_announcement_is_in_the_chunk_of_its_text():
+    words = " ".join(f"Pike number {at} swims." for at in range(30))
+    for ending in ("Set this value:", "LineMax="):
+        chunks = cut(f"{words}\n\n{ending}\n\n{words}\n", "a.txt")
+        (holder,) = [chunk.text for chunk in chunks if ending in chunk.text]
+        assert holder.startswith(ending)
+        assert holder.endswith(words)
+
+
 def test_one_line_in_capitals_is_no_heading():
     chunks = cut("IMPORTANT\n    read this first.\n\nThen go on.", "a.txt")
     assert {chunk.section for chunk in chunks} == {None}

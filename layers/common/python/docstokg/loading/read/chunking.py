@@ -96,12 +96,18 @@ class _Cutter:
         soft = self._share(units, room)
         start = end = -1
         alone = False
-        for unit in units:
+        for before, unit in zip((units[0], *units), units, strict=False):
             size = self._size(unit.start, unit.end)
             follows_row, alone = alone, unit.block is not None and unit.block.kind in ALONE
             limit = 0 if alone or follows_row else room if size < soft // 4 else soft
             if start >= 0 and self._size(start, unit.end) <= limit:
                 end = unit.end
+                continue
+            if start >= 0 and limit and self._leads(before, unit, room):
+                if before.start > start:
+                    kept = self._text[start : before.start].rstrip()
+                    yield Span(start, start + len(kept)), label
+                start, end = before.start, unit.end
                 continue
             if start >= 0:
                 yield Span(start, end), label
@@ -110,6 +116,11 @@ class _Cutter:
                 yield from self._parts(unit, room, label)
         if start >= 0:
             yield Span(start, end), label
+
+    def _leads(self, before: _Unit, unit: _Unit, room: int) -> bool:
+        """Return whether the text of `before` announces that of `unit`."""
+        is_open = self._text[before.end - 1] in ":="
+        return is_open and self._size(before.start, unit.end) <= room
 
     def _share(self, units: Sequence[_Unit], room: int) -> int:
         total = self._size(units[0].start, units[-1].end)
