@@ -425,6 +425,8 @@ MANUAL_TEXTS = [
 def test_manual_strings_signs_and_entries_are_text(head: str, body: str, text: str) -> None:
     (outline,) = convert(".man", f"{head}.TH A 1\n.SH B\n{body}\n".encode())
     assert outline.text == f"B\n\n{text}\n\n"
+    parts = [outline.text[part.start : part.end] for b in outline.blocks for part in b.children]
+    assert parts in ([], ["a=\n    O.\n", "    P.\n"])
 
 
 def test_manual_strings_never_grow_without_limit() -> None:

@@ -1,6 +1,7 @@
 """Manual pages."""
 
 import re
+from dataclasses import replace
 
 from docstokg.adapters.conversion.convert_encoding import decode
 from docstokg.adapters.conversion.convert_lines import TextMaker, one_line
@@ -176,6 +177,11 @@ class _Page:
             parts = [*paragraphs, one_line(" ".join(words))]
             text = "\n    ".join(filter(None, [term, *parts]))
             self.maker.add("list" if paragraphs else "item", text, label=term[:LONGEST_LABEL])
+            if paragraphs:  # the name stays with the first paragraph
+                block = self.maker.blocks[-1]
+                name, first, *others = block.children
+                children = (replace(name, end=first.end), *others)
+                self.maker.blocks[-1] = replace(block, children=children)
         else:
             self.maker.add("text", one_line(" ".join(words)).removesuffix("•"))
 
