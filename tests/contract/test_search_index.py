@@ -19,7 +19,6 @@ from docstokg.domain.vectors import pack, packed, quantise
 from docstokg.errors import DocsToKGError, Misconfigured, Unavailable
 from docstokg.loading.transfer.contents import index_rows
 from docstokg.ports import IndexWriter, SearchIndex
-from docstokg_local.cli.documents import stored_encoder
 from tests.contract.real import opensearch_store
 from tests.plans import soon
 from tests.services import SERVICES
@@ -522,30 +521,6 @@ def test_a_load_is_unfinished_until_it_is_closed_in_its_own_namespace(store: Sto
     store.writer.open_load("again", "model-a", DIMENSION, "sparse-a", "one")
     store.writer.close_load("one")
     assert unfinished() == {}
-
-
-def test_running_load_is_not_reported_as_unfinished(store: Store) -> None:
-    def warnings() -> list[str]:
-        return store.index.info(soon(), refresh=True).warnings_of(["one", "two"])
-
-    with store.writer.hold(5, namespace="one"):
-        store.writer.open_load("running", "model-a", DIMENSION, "sparse-a", "one")
-        assert store.index.info(soon(), refresh=True).open_run("one") == "running"
-        assert warnings() == []
-    (warning,) = warnings()
-    assert warning.startswith("A load into namespace 'one' is unfinished")
-    with store.writer.hold(5, namespace="one"):
-        store.writer.open_load("again", "model-a", DIMENSION, "sparse-a", "one")
-        store.writer.close_load("one")
-    assert warnings() == []
-
-
-def test_namespace_without_vectors_has_no_encoder(store: Store) -> None:
-    chunks = [seizure("a"), seizure("b", namespace="bare", vector=None)]
-    fill(store, *chunks)
-    info = store.index.info(soon(), refresh=True)
-    encoders = [stored_encoder(name, info, store.index) for name in ("ns", "bare", "absent")]
-    assert encoders == ["model-a", None, None]
 
 
 def test_loads_of_earlier_versions_count_as_unfinished(store: Store) -> None:
