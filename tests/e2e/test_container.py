@@ -114,3 +114,19 @@ def test_variables_are_settings_and_every_hole_is_explained() -> None:
     Settings.from_environment(
         {name: re.sub(r"\$\{\w+(?::[-?][^}]*)?\}", "x", value) for name, value in ours.items()}
     )
+
+
+@pytest.mark.skipif(shutil.which("helm") is None, reason="the command helm is not there")
+def test_the_chart_is_accepted_and_sets_known_settings() -> None:
+    chart = FOLDER / "chart"
+    ran("helm", "lint", "--strict", chart, check=True)
+    command = ("helm", "template", "docs", chart, "--set", "settingsSecret=more")
+    deployment, service = sorted(
+        yaml.safe_load_all(ran(*command, check=True).stdout), key=lambda part: str(part["kind"])
+    )
+    pod = deployment["spec"]["template"]["spec"]
+    assert pod["enableServiceLinks"] is False
+    (container,) = pod["containers"]
+    assert {row["name"] for row in container["env"]} <= {variable(field) for field in NAMES}
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
+    assert service["spec"]["selector"] == deployment["spec"]["selector"]["matchLabels"]
