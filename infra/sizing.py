@@ -181,7 +181,7 @@ def limits(environment: Environment) -> list[tuple[float, str]]:
     whole = sum(seconds(name, model_s) for name in ANSWER)
     rates = [(environment.function_quota / whole, "function_quota")]
     if environment.metering:
-        rates.append((sum(plan.rate for plan in environment.metering.values()), "metering"))
+        rates.append((environment.rate, "metering"))
     if environment.index.kind == "managed":
         rates.append((questions_per_second(environment.index), "index"))
     for name in (*ANSWER, "stream", "mcp"):
