@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from functools import partial
 
-from docstokg.contracts import Json
+from docstokg.contracts import Json, compact_json
 from docstokg.contracts.envelope import Reply
 from docstokg.contracts.model import Contract
 from docstokg.contracts.response import Citation, RAGResponse
@@ -49,7 +49,7 @@ def _body(
     fields = reply.model_dump(mode="json")
     if sign is not None:
         fields["receipt"]["signature"] = sign(fields)
-    return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
+    return compact_json(fields)
 
 
 def _without_receipt(response: RAGResponse, why: str) -> RAGResponse:
