@@ -12,6 +12,7 @@ from docstokg import __version__
 from docstokg.contracts.language_models import EXTRACTIVE, SERVED
 from docstokg.contracts.outline import SCANNED
 from docstokg.contracts.records import IndexInfo, Scope
+from docstokg.domain.answer.prompt import chat
 from docstokg.domain.deadline import Deadline
 from docstokg.errors import DocsToKGError, Refused, Timeout
 from docstokg.loading.run.restoring import unrestorable
@@ -235,10 +236,7 @@ def _answer_of(wiring: Wiring, model: str) -> Diagnosis:
             warm()
         begun = time.perf_counter()
         answer = port.complete(
-            [
-                {"role": "system", "content": "You answer in one word."},
-                {"role": "user", "content": "Reply with the word ready."},
-            ],
+            chat("You answer in one word.", "Reply with the word ready."),
             model=model,
             temperature=0.0,
             max_tokens=SMALL_ANSWER_TOKENS,
