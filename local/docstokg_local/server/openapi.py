@@ -7,13 +7,13 @@ from collections.abc import Collection
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from docstokg import __version__, contracts
-from docstokg.contracts import chat, documents
+from docstokg.contracts import Json, chat, documents
 from docstokg.contracts.documents import MAX_DOCUMENTS, MAX_QUEUED
 from docstokg.contracts.health import Health
 from docstokg.contracts.request import NAMESPACE_PATTERN
@@ -21,7 +21,6 @@ from docstokg.contracts.response import Problem
 from docstokg.contracts.routes import ROUTES, Route, RouteName
 from docstokg.usecases.live import EVENTS
 
-Json = dict[str, Any]
 KEYS = "/.well-known/docstokg-keys.json"
 _PROBLEMS = {
     400: "The request is invalid; `errors` lists all errors.",

@@ -2,12 +2,11 @@
 
 import json
 from importlib import resources
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from docstokg.contracts import Json
 from docstokg.domain.vectors import unpack
 from docstokg.errors import Misconfigured
-
-Json = dict[str, Any]
 
 
 class Shards(NamedTuple):
