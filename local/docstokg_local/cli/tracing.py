@@ -50,7 +50,7 @@ def aws_log_lines(clients: Clients, environment: str, request_id: str) -> Iterat
     resources = pages.paginate(StackName=f"docstokg-{environment}")
     groups = "StackResourceSummaries[?ResourceType=='AWS::Logs::LogGroup']"
     for resource in resources.search(groups):
-        if (function := FUNCTION.match(resource["LogicalResourceId"])) is not None:
+        if function := FUNCTION.match(resource["LogicalResourceId"]):
             group = resource["PhysicalResourceId"]
             events = logs.paginate(logGroupName=group, filterPattern=f'"{request_id}"')
             yield from ((function[1], text) for text in events.search("events[].message"))

@@ -2,11 +2,12 @@
 
 import json
 from importlib import resources
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from docstokg.contracts import Json
 from docstokg.domain.vectors import unpack
 from docstokg.errors import Misconfigured
+
+Json = dict[str, Any]
 
 
 class Shards(NamedTuple):

@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from docstokg.contracts import Json
 from docstokg.contracts.request import Turn
@@ -75,12 +75,12 @@ def fenced(text: str, rank: object = "") -> str:
     return f"<<<PASSAGE {rank}\n{defused(text)}\nPASSAGE {rank}>>>"
 
 
-def rows_schema(name: str, **fields: Json) -> Json:
+def rows_schema(name: str, **fields: object) -> Json:
     """Return the JSON schema of an object with an array `name` of objects with these fields."""
     return _closed({name: {"type": "array", "items": _closed(fields)}})
 
 
-def _closed(properties: Json) -> Json:
+def _closed(properties: Mapping[str, object]) -> Json:
     return {
         "type": "object",
         "additionalProperties": False,
@@ -150,7 +150,7 @@ def printable(text: str) -> str:
 def without_echo(answer: str) -> str:
     """Return an answer without echoed prompt examples and fences."""
     answer = _ECHOED_ANYWHERE.sub("", answer.replace(EXAMPLE, ""))
-    while (fence := _ECHOED.search(answer)) is not None:
+    while fence := _ECHOED.search(answer):
         answer = answer[: fence.start()]
     return answer
 
