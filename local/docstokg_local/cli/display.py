@@ -31,7 +31,6 @@ from docstokg.domain.answer.grounding import proof
 from docstokg.domain.answer.notices import SYNTHESIS_UNAVAILABLE
 from docstokg.loading.context import LoadReport
 from docstokg.loading.read.rejects import RejectLog, harmless
-from docstokg.usecases.links import place_of
 from docstokg_local.cli.printing import counted, echo, printable, printable_json
 from docstokg_local.cli.reasons import in_words
 
@@ -236,7 +235,7 @@ def _load_details(report: LoadReport, has_rejects: bool) -> Iterator[str]:
         f"{counted(report.files, 'file')} in {report.seconds:.1f} s{pace}, "
         f"run {report.run_id}, models: {models}"
     )
-    if extraction := report.extraction:
+    if (extraction := report.extraction) is not None:
         yield (
             f"{counted(extraction.triples, 'relation')} extracted from "
             f"{counted(extraction.chunks, 'chunk')} "
@@ -349,11 +348,21 @@ def _with_rows(answer: str) -> list[str]:
 
 def _about(citation: Json) -> str:
     concepts = ", ".join(citation["concepts_mentioned"][:3])
-    return place_of(citation) + (f" (about {concepts})" if concepts else "")
+    return _place(citation) + (f" (about {concepts})" if concepts else "")
+
+
+def _place(citation: Json) -> str:
+    place: str = citation["document_name"] or citation["doc_id"]
+    if citation["section"]:
+        place += f", {citation['section']}"
+    page = citation["page"]
+    if page is None:
+        return place
+    return f"{place}, page {page}" if isinstance(page, int) else f"{place}, {page}"
 
 
 def _show_citation(out: Console, citation: Json, newer: int | None = None) -> None:
-    place = place_of(citation)
+    place = _place(citation)
     replaced = f"  [yellow]replaced by \\[{newer}][/]" if newer is not None else ""
     cited = "[green]*[/]" if citation["cited"] else " "
     source = "graph" if citation["source"] == "kg_expansion" else "search"

@@ -2,8 +2,6 @@
 
 from urllib.parse import urlencode
 
-from docstokg.contracts import Json
-
 
 def passage_link(
     public_url: str, namespace: str, doc_id: str, uuid: str, span: tuple[int, int] | None = None
@@ -21,13 +19,3 @@ def passage_link(
 def is_web(uri: str | None) -> bool:
     """Return whether a client can open a source's URI in a browser."""
     return uri is not None and uri.startswith(("http://", "https://"))
-
-
-def place_of(citation: Json, title: str | None = None) -> str:
-    """Return a citation's document (`title`, if it has no name), section and page as text."""
-    place = str(citation["document_name"] or title or citation["doc_id"])
-    if citation["section"]:
-        place += f", {citation['section']}"
-    if (page := citation["page"]) is not None:
-        place += f", page {page}" if isinstance(page, int) else f", {page}"
-    return place
