@@ -320,15 +320,18 @@ def report(wiring: Wiring, *, check: bool = False) -> bool:
 
 def show_settings(settings: Settings) -> None:
     """Print every setting with its environment variable; secrets as set or not set."""
+    from docstokg_local.cli.settings_page import descriptions
+
+    texts = descriptions()
     for part in PARTS:
         echo(f"# {part.__doc__}")
-        for field, about in part.model_fields.items():
+        for field in part.model_fields:
             value = getattr(settings, field)
             if field in SECRETS:
                 value = SECRET_SHOWN if value else None
             elif isinstance(value, tuple):
                 value = ",".join(map(str, value))
-            echo(f"{variable(field)}={'' if value is None else value}  # {about.description}")
+            echo(f"{variable(field)}={'' if value is None else value}  # {texts[field]}")
 
 
 def show_digest(wiring: Wiring, namespaces: Iterable[str]) -> None:

@@ -1,9 +1,12 @@
 """Writes docs/settings.md from the settings."""
 
 import sys
+from pathlib import Path
 from typing import get_args
 
+from docstokg import settings
 from docstokg.settings import PARTS, SECRETS, variable
+from docstokg_local.server.openapi import field_texts
 
 HEAD = """# Settings
 
@@ -16,13 +19,23 @@ This page is written by `make settings-page`.
 """
 
 
+def descriptions() -> dict[str, str]:
+    """Return the description of each setting, by field; raise KeyError if one has none."""
+    texts = field_texts(Path(settings.__file__))
+    return {
+        field: about.description or texts[part.__name__][field]
+        for part in PARTS
+        for field, about in part.model_fields.items()
+    }
+
+
 def page() -> str:
     """Return the page as Markdown."""
-    parts = []
+    parts, texts = [], descriptions()
     for part in PARTS:
         rows = [
             f"| `{variable(field)}` | {_default(field, about.default)} | "
-            f"{_choices(about.annotation)}{about.description} |"
+            f"{_choices(about.annotation)}{texts[field]} |"
             for field, about in part.model_fields.items()
         ]
         head = f"## {(part.__doc__ or '').rstrip('.')}\n\n| variable | default | |\n|---|---|---|\n"

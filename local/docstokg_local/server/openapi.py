@@ -163,19 +163,28 @@ def document() -> Json:
     }
 
 
-def _describe_fields(schemas: Json) -> None:
+def field_texts(*paths: Path) -> dict[str, dict[str, str]]:
+    """Return the text below each field of the classes in Python files, by class and field.
+
+    A class also has the texts of its bases, if they stand before it.
+    """
     texts: dict[str, dict[str, str]] = {}
-    for path in sorted(Path(contracts.__path__[0]).glob("*.py")):
+    for path in paths:
         for model in ast.parse(path.read_text("utf-8")).body:
             if not isinstance(model, ast.ClassDef):
                 continue
-            field_texts = texts[model.name] = {}
+            described = texts[model.name] = {}
             for base in model.bases:
-                field_texts |= texts.get(ast.unparse(base), {})
+                described |= texts.get(ast.unparse(base), {})
             for pair in pairwise(model.body):
                 match pair:
                     case ast.AnnAssign(ast.Name(name)), ast.Expr(ast.Constant(str(text))):
-                        field_texts[name.rstrip("_")] = text
+                        described[name.rstrip("_")] = " ".join(text.split())
+    return texts
+
+
+def _describe_fields(schemas: Json) -> None:
+    texts = field_texts(*sorted(Path(contracts.__path__[0]).glob("*.py")))
     for name in schemas.keys() & texts.keys():
         for field, text in texts[name].items():
             schemas[name]["properties"][field]["description"] = text

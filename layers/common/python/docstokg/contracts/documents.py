@@ -90,22 +90,21 @@ class PostedDocument(StrictContract):
     `doc_id`. Fields of the request override those in the document.
     """
 
-    doc_id: DocId = Field(
-        description="document id; at most 512 bytes, no control characters, no `..`"
-    )
-    text: str | None = Field(None, description="text of the document; alternative to `content`")
-    content: Annotated[str, AfterValidator(_is_base64)] | None = Field(
-        None, description="file in base64; requires `media_type`"
-    )
+    doc_id: DocId
+    """document id; at most 512 bytes, no control characters, no `..`"""
+    text: str | None = None
+    """text of the document; alternative to `content`"""
+    content: Annotated[str, AfterValidator(_is_base64)] | None = None
+    """file in base64; requires `media_type`"""
     media_type: Annotated[str, AfterValidator(_known_type)] | None = Field(
         None, description=f"one of: {'; '.join(MEDIA_TYPES)}"
     )
     title: str | None = Field(None, max_length=512)
     """title; overrides the one in the document"""
-    metadata: dict[str, Any] = Field({}, max_length=100, description="metadata for filters")
-    acl: Annotated[Many[Name], Field(max_length=100)] | None = Field(
-        None, description="groups that may read the document; empty: all users of the namespace"
-    )
+    metadata: dict[str, Any] = Field({}, max_length=100)
+    """metadata for filters"""
+    acl: Annotated[Many[Name], Field(max_length=100)] | None = None
+    """groups that may read the document; empty: all users of the namespace"""
 
     @model_validator(mode="after")
     def _one_content(self) -> Self:

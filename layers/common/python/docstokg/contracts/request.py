@@ -371,8 +371,10 @@ class RAGRequest(SearchRequest):
 class Expected(StrictContract):
     """Expected passage, or document of which any passage is expected; exactly one of them."""
 
-    doc_id: NodeId | None = Field(None, description="expected document")
-    chunk_id: NodeId | None = Field(None, description="expected passage")
+    doc_id: NodeId | None = None
+    """expected document"""
+    chunk_id: NodeId | None = None
+    """expected passage"""
 
     @model_validator(mode="after")
     def _check_ids(self) -> Self:
@@ -395,12 +397,8 @@ ANSWER_FIELDS = frozenset(
 class ExplainSynthesis(StrictContract):
     """The model of the explained answer."""
 
-    model: str | None = Field(
-        None,
-        min_length=1,
-        max_length=128,
-        description="model that rewrites a follow-up question, see `history`; null: by rule",
-    )
+    model: str | None = Field(None, min_length=1, max_length=128)
+    """model that rewrites a follow-up question, see `history`; null: by rule"""
 
 
 class ExplainRequest(Question):
@@ -408,8 +406,10 @@ class ExplainRequest(Question):
 
     top_k: int = Field(10, ge=1, le=100, description=_TOP_K)
     budget: ExplainBudget = Field(ExplainBudget(), description=_BUDGET)
-    synthesis: ExplainSynthesis = Field(ExplainSynthesis(), description="model of the answer")
-    expect: Expected = Field(description="passage or document to trace through the stages")
+    synthesis: ExplainSynthesis = ExplainSynthesis()
+    """model of the answer"""
+    expect: Expected
+    """passage or document to trace through the stages"""
 
 
 def _enabled_without_tokens(data: object) -> bool:
