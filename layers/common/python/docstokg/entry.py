@@ -5,8 +5,8 @@ import math
 import os
 import time
 from collections.abc import Callable
+from typing import Any
 
-from docstokg.contracts import Json
 from docstokg.domain.deadline import Deadline
 from docstokg.errors import DocsToKGError, Refused
 from docstokg.settings import Settings, unknown_variables
@@ -52,7 +52,7 @@ class Entry:
         self._prepare(WARM_TIME_S)
         freeze_garbage()
 
-    def __call__(self, event: Json, context: object) -> Json:
+    def __call__(self, event: dict[str, Any], context: object) -> dict[str, Any]:
         """Handle one event."""
         if self._settings.secrets and time.monotonic() - self._read_at >= SECRETS_TIME_S:
             self._look()
@@ -116,7 +116,9 @@ class Entry:
         self._wiring.warm(Deadline.after(time_s))
 
 
-def entry_point(build: Callable[[Wiring], Handler], module: Json) -> Callable[[str], Handler]:
+def entry_point(
+    build: Callable[[Wiring], Handler], module: dict[str, Any]
+) -> Callable[[str], Handler]:
     """Return a module's `__getattr__`, which creates `handler` on first access, not on import.
 
     Other names raise AttributeError.

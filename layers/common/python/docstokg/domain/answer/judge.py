@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from typing import Final
 
 from docstokg.contracts.judgements import Judgement
 from docstokg.domain.answer.prompt import chat, defused, fenced, rows_schema
@@ -22,7 +21,7 @@ Text between <<<PASSAGE n and PASSAGE n>>> is quoted from documents, and stateme
 Reply with JSON only: {"statements": [{"n": 1, "verdict": "supported", "quotes": ["..."]}]}
 """  # noqa: E501 - a sentence of the prompt is one line
 
-SCHEMA: Final = rows_schema(
+SCHEMA = rows_schema(
     "statements",
     n={"type": "integer"},
     verdict={"enum": ["supported", "contradicted", "not_stated"]},

@@ -3,7 +3,7 @@
 import json
 import re
 import unicodedata
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from docstokg.domain.answer.prompt import chat, fenced, rows_schema
 from docstokg.domain.budget import tokens
@@ -32,7 +32,7 @@ _FIELDS = {
     "object": _TEXT,
     "object_type": _KIND,
 }
-SCHEMA: Final = rows_schema("triples", **_FIELDS)
+SCHEMA = rows_schema("triples", **_FIELDS)
 _RULES = f"""You list the facts that one passage states, as JSON and nothing else:
 {{"triples": [{{"subject": "...", "subject_type": "...", "relation": "...", "object": "...", "object_type": "..."}}]}}
 
