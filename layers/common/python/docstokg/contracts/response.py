@@ -156,16 +156,11 @@ class Provenance(Contract):
 class PageBox(Contract):
     """Box around part of a line on a PDF page, in points from the upper left corner."""
 
-    page: int
-    """1-based page number"""
-    x0: float
-    """left edge"""
-    y0: float
-    """upper edge"""
-    x1: float
-    """right edge"""
-    y1: float
-    """lower edge"""
+    page: int = Field(description="1-based page number")
+    x0: float = Field(description="left edge")
+    y0: float = Field(description="upper edge")
+    x1: float = Field(description="right edge")
+    y1: float = Field(description="lower edge")
 
 
 class Citation(Contract):
@@ -199,12 +194,11 @@ class Citation(Contract):
     """text that char_start and char_end refer to: the document or the passage"""
     text_sha256: str
     """SHA-256 of the whole passage, to detect changes"""
-    boxes: tuple[PageBox, ...] = ()
-    """location of the snippet on PDF pages"""
-    ocr: bool = False
-    """whether the text was read by OCR"""
-    ocr_confidence: float | None = None
-    """lowest OCR confidence of a line, 0 to 1"""
+    boxes: tuple[PageBox, ...] = Field((), description="location of the snippet on PDF pages")
+    ocr: bool = Field(False, description="whether the text was read by OCR")
+    ocr_confidence: float | None = Field(
+        None, description="lowest OCR confidence of a line, 0 to 1"
+    )
     score: float = Field(ge=0, le=1)
     """relevance, 0 to 1; comparable within one response"""
     full_text: str | None = None
