@@ -1,12 +1,10 @@
 """Writes docs/settings.md from the settings."""
 
 import sys
-from pathlib import Path
 from typing import get_args
 
-from docstokg import settings
+from docstokg.contracts.model import field_texts
 from docstokg.settings import PARTS, SECRETS, variable
-from docstokg_local.server.openapi import field_texts
 
 HEAD = """# Settings
 
@@ -21,9 +19,8 @@ This page is written by `make settings-page`.
 
 def descriptions() -> dict[str, str]:
     """Return the description of each setting, by field; raise KeyError if one has none."""
-    texts = field_texts(Path(settings.__file__))
     return {
-        field: about.description or texts[part.__name__][field]
+        field: about.description or field_texts(part)[field]
         for part in PARTS
         for field, about in part.model_fields.items()
     }

@@ -1,21 +1,19 @@
 """The contract as OpenAPI 3.1."""
 
-import ast
 import json
 from collections import defaultdict
 from collections.abc import Collection
 from importlib import import_module
-from itertools import pairwise
-from pathlib import Path
 from typing import NamedTuple
 
 from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
-from docstokg import __version__, contracts
+from docstokg import __version__
 from docstokg.contracts import Json, chat, documents
 from docstokg.contracts.documents import MAX_DOCUMENTS, MAX_QUEUED
 from docstokg.contracts.health import Health
+from docstokg.contracts.model import DescribedSchema
 from docstokg.contracts.request import NAMESPACE_PATTERN
 from docstokg.contracts.response import Problem
 from docstokg.contracts.routes import ROUTES, Route, RouteName
@@ -128,9 +126,10 @@ def document() -> Json:
         if route.reply:
             models[_model(route.reply)] = "serialization"
     _, schemas = models_json_schema(
-        list(models.items()), ref_template="#/components/schemas/{model}"
+        list(models.items()),
+        ref_template="#/components/schemas/{model}",
+        schema_generator=DescribedSchema,
     )
-    _describe_fields(schemas["$defs"])
     paths: dict[str, Json] = defaultdict(dict)
     for route in ROUTES:
         description = {"description": route.description} if route.description else {}
@@ -161,33 +160,6 @@ def document() -> Json:
             },
         },
     }
-
-
-def field_texts(*paths: Path) -> dict[str, dict[str, str]]:
-    """Return the text below each field of the classes in Python files, by class and field.
-
-    A class also has the texts of its bases, if they stand before it.
-    """
-    texts: dict[str, dict[str, str]] = {}
-    for path in paths:
-        for model in ast.parse(path.read_text("utf-8")).body:
-            if not isinstance(model, ast.ClassDef):
-                continue
-            described = texts[model.name] = {}
-            for base in model.bases:
-                described |= texts.get(ast.unparse(base), {})
-            for pair in pairwise(model.body):
-                match pair:
-                    case ast.AnnAssign(ast.Name(name)), ast.Expr(ast.Constant(str(text))):
-                        described[name.rstrip("_")] = " ".join(text.split())
-    return texts
-
-
-def _describe_fields(schemas: Json) -> None:
-    texts = field_texts(*sorted(Path(contracts.__path__[0]).glob("*.py")))
-    for name in schemas.keys() & texts.keys():
-        for field, text in texts[name].items():
-            schemas[name]["properties"][field]["description"] = text
 
 
 def _model(name: str) -> type[BaseModel]:

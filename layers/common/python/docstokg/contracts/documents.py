@@ -140,9 +140,8 @@ class DocumentsQuery(StrictContract):
     """Query of `GET /v1/documents`."""
 
     namespace: Namespace | None = Field(None, description=f"namespace; {ANY_NAMESPACE}")
-    cursor: str | None = Field(
-        None, max_length=2048, description="`cursor` of the previous page; null: first page"
-    )
+    cursor: str | None = Field(None, max_length=2048)
+    """`cursor` of the previous page; null: first page"""
 
 
 class NamespacesQuery(StrictContract):
@@ -174,14 +173,14 @@ class PassageRequest(StrictContract):
     """Request for a passage and its surrounding text."""
 
     namespace: Namespace | None = Field(None, description=f"namespace; {ANY_NAMESPACE}")
-    uuid: Uuid = Field(description="`uuid` of the citation")
-    char_start: int | None = Field(
-        None, ge=0, description="`char_start` of the citation, to highlight the snippet"
-    )
-    char_end: int | None = Field(None, ge=0, description="`char_end` of the citation")
-    context: int = Field(
-        1200, ge=0, le=8000, description="characters returned before and after the passage"
-    )
+    uuid: Uuid
+    """`uuid` of the citation"""
+    char_start: int | None = Field(None, ge=0)
+    """`char_start` of the citation, to highlight the snippet"""
+    char_end: int | None = Field(None, ge=0)
+    """`char_end` of the citation"""
+    context: int = Field(1200, ge=0, le=8000)
+    """characters returned before and after the passage"""
 
 
 class JobAccepted(Contract):
