@@ -4,6 +4,7 @@ import math
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -51,11 +52,13 @@ class Run(NamedTuple):
     down: str | None = None
 
 
+@dataclass
 class FailingPort:
     """A dependency that refuses every call."""
 
-    def __init__(self, name: str, model: str = "", dimension: int = 0) -> None:
-        self._name, self.model, self.dimension = name, model, dimension
+    _name: str
+    model: str = ""
+    dimension: int = 0
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         def refuse(*values: object, **options: object) -> Any:
