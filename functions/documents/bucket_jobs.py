@@ -87,7 +87,7 @@ class BucketJobs:
         """Return the number of unfinished runs of each namespace, among at most 100."""
         with ThreadPoolExecutor(WRITERS) as readers:
             runs = list(readers.map(self._runs.find, self._runs.unfinished()))
-        return Counter(run.arguments.get("namespace", "") for run in runs if run is not None)
+        return Counter(run.arguments.get("namespace", "") for run in runs if run)
 
     def _full(self, namespace: str) -> bool:
         few = len(self._runs.unfinished()) < MAX_QUEUED

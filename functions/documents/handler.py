@@ -82,7 +82,7 @@ def build(wiring: Wiring) -> Handler:
         return {}
 
     def handler(event: Json, context: Any) -> Json:
-        if runs is not None and event.keys() & {"job", "Records"}:
+        if runs and event.keys() & {"job", "Records"}:
             return background(event, getattr(context, "invoked_function_arn", ""), runs)
         envelope = Envelope.model_validate(event)
         try:

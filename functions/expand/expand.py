@@ -187,7 +187,7 @@ def _tell_unknown(
     if not missing:
         return
     wider = run.attempt("graph_kinds", lambda: graph.slice(unbound, run.scope, deadline), lost=None)
-    for name, (values, kinds) in missing.items() if wider is not None else ():
+    for name, (values, kinds) in missing.items() if wider else ():
         present = kinds(wider or part)
         run.warnings += notices.nothing_has(name, values or (), present, "this question")
 
@@ -218,7 +218,7 @@ def _as_misspelt(
         max_nodes=NEAR_NODES,
     )
     near = run.attempt("graph_near", lambda: graph.slice(around, run.scope, deadline), lost=None)
-    named = {alias.entity_id: alias for alias in near.aliases} if near is not None else {}
+    named = {alias.entity_id: alias for alias in near.aliases} if near else {}
     if near is None or len(named) != 1:
         return False
     ((entity, alias),) = named.items()

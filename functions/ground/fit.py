@@ -70,7 +70,7 @@ def located(
     placed_citations = []
     for citation in citations:
         chunk, boxed = paged_chunks.get(citation.uuid), citation
-        if chunk is not None and chunk.layout:
+        if chunk and chunk.layout:
             begin = chunk.char_start or 0
             span = citation.char_start - begin, citation.char_end - begin
             places = layout.unpacked(chunk.layout, *span)

@@ -81,7 +81,7 @@ def ground(
     deadline is over. `fallback`: used if the first reranker fails.
     """
     plan = run.plan
-    ranking = expansion.ranking if expansion is not None else _unexpanded(retrieval)
+    ranking = expansion.ranking if expansion else _unexpanded(retrieval)
     if not ranking:
         if retrieval.failed:
             raise _lost(run, "No channel answered and the graph brought nothing.")
@@ -102,7 +102,7 @@ def ground(
     places = _placed(places, chunks, amended_by | replaced_by)
     ordered = [chunks[i] for i in places]
     explained, expect = None, plan.expect
-    if expect is not None:
+    if expect:
         steps = retrieval, expansion, hydrated, ordered, ranked_count
         explained = run.attempt(
             "explain", lambda: explain(run, *steps, expect=expect, index=index), lost=None
@@ -111,7 +111,7 @@ def ground(
     order, chunks = [order[i] for i in places], [chunks[i] for i in places]
     citations = _citations(plan, retrieval, expansion, order, chunks)
     synthesis, limit = plan.synthesis, MOST_BLOCKS
-    if synthesis is not None and synthesis.model == extractive.MODEL:
+    if synthesis and synthesis.model == extractive.MODEL:
         limit = max(limit, extractive.READ)
     stating = knowledge.stating(expansion)
     block_indices = [
@@ -155,14 +155,14 @@ def ground(
         ),
         conflicts=conflicts(citations, chunks, replaced_by),
         query_vector=retrieval.query_vector,
-        seeds=expansion.seeds if expansion is not None else (),
-        notes=(*(expansion.notes if expansion is not None else ()), *path_notes)[:MOST_NOTES],
+        seeds=expansion.seeds if expansion else (),
+        notes=(*(expansion.notes if expansion else ()), *path_notes)[:MOST_NOTES],
         report=report.model_copy(update=spent),
         explained=explained,
         degraded=tuple(run.degraded),
         warnings=(
             *retrieval.warnings,
-            *(expansion.warnings if expansion is not None else ()),
+            *(expansion.warnings if expansion else ()),
             *run.warnings,
         ),
     )
@@ -240,7 +240,7 @@ def _rerankers(run: Run, reranker: Reranker | None, fallback: Reranker | None) -
     if reranker is None or run.plan.rerank == "lost":
         run.skip("rerank", "reranker_unavailable", "there is no such reranker here")
         reranker = None
-    return [model for model in (reranker, fallback) if model is not None]
+    return [model for model in (reranker, fallback) if model]
 
 
 def _to_rerank(plan: Plan, retrieval: Retrieval, ranking: Sequence[Ranked]) -> list[Ranked]:
@@ -439,12 +439,12 @@ def _report(
         fusion=_fusion(plan),
         kg_stats=stats,
         graph_gain=gain,
-        graph=expansion.graph if expansion is not None else GraphUse(reason=gain.skipped),
+        graph=expansion.graph if expansion else GraphUse(reason=gain.skipped),
         providers=retrieval.providers.model_copy(update={"reranker": reranker_name}),
         index_model=retrieval.index_model,
         route_ms=retrieval.route_ms,
         retrieval_ms=retrieval.took_ms,
-        expansion_ms=expansion.took_ms if expansion is not None else 0.0,
+        expansion_ms=expansion.took_ms if expansion else 0.0,
         mmr_ms=retrieval.mmr_ms,
         tokens_context=sum(budget.tokens(block.text) for block in blocks),
     )

@@ -99,7 +99,7 @@ def discount(ranked: Ranked, by_retrieval: bool) -> float:
     Below 1 if no channel found it and the question does not name its entity.
     """
     pointer = ranked.evidence
-    if by_retrieval or (pointer is not None and pointer.match_type == "direct_mention"):
+    if by_retrieval or (pointer and pointer.match_type == "direct_mention"):
         return 1.0
     return relevance.GRAPH_ONLY_DISCOUNT
 
@@ -147,7 +147,7 @@ def related_facts(
 
     `ranks`: the rank of each passage, by uuid.
     """
-    evidence = ranked.evidence if ranked is not None else None
+    evidence = ranked.evidence if ranked else None
     if evidence is None or evidence.match_type is None or expansion is None:
         return ()
     entities, entity = expansion.entities, evidence.entity
@@ -209,7 +209,7 @@ def _naming(block: Block, source: str, target: str) -> tuple[int, int]:
 
 def stating(expansion: Expansion | None) -> set[str]:
     """Return the uuids of the chunks that state the path between two names of the question."""
-    edges = (expansion.edges[i] for i in expansion.path) if expansion is not None else ()
+    edges = (expansion.edges[i] for i in expansion.path) if expansion else ()
     return {edge.evidence.uuid for edge in edges if edge.evidence is not None}
 
 

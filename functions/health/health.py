@@ -29,7 +29,7 @@ def health(checks: Mapping[str, Check | None], workers: Executor, telemetry: Tel
     answers = {
         name: workers.submit(_check_health, name, check, telemetry)
         for name, check in checks.items()
-        if check is not None
+        if check
     }
     states = {}
     for name in checks:

@@ -30,7 +30,7 @@ def build(wiring: Wiring) -> Handler:
             receipt_keys=wiring.receipt_keys,
             digest=digest,
         )
-        if run.plan.chat is not None:
+        if run.plan.chat:
             reply = chat_reply(reply, run.plan, step_input.synthesis, settings.public_url)
         return reply.model_dump(mode="json")
 

@@ -70,7 +70,7 @@ def respond(  # noqa: PLR0913 - one parameter a port
         return _failed(run, step_input)
     started = time.perf_counter()
     plan = run.plan
-    if plan.expect is not None:
+    if plan.expect:
         if run.clock() * 1000 > plan.deadline_ms:
             run.mark_degraded("deadline_exceeded")
         return _explained(run, grounded)
@@ -83,7 +83,7 @@ def respond(  # noqa: PLR0913 - one parameter a port
     if plan.verbosity == "full":
         citations = _with_full_text(citations, chunks)
     keys = run.attempt("receipt_key", receipt_keys, None) if plan.receipt else None
-    receipt = _receipt(citations, chunks, keys.key_id, digest) if keys is not None else None
+    receipt = _receipt(citations, chunks, keys.key_id, digest) if keys else None
     if plan.receipt and keys is None:
         run.warnings.append(NO_RECEIPT_KEY)
     now_ms = run.clock() * 1000
@@ -121,7 +121,7 @@ def respond(  # noqa: PLR0913 - one parameter a port
     )
     reply, response = reply_within(
         response,
-        REPLY_LIMIT_BYTES // (COPIES[plan.chat.route] if plan.chat is not None else 1),
+        REPLY_LIMIT_BYTES // (COPIES[plan.chat.route] if plan.chat else 1),
         with_diagnostics=plan.diagnostics,
         sign=None if keys is None else keys.sign,
     )
@@ -147,7 +147,7 @@ def _explained(run: Run, grounded: Grounded) -> Reply:
 
 def _failed(run: Run, step_input: RespondInput) -> Reply:
     plan, telemetry, failure = run.plan, run.telemetry, step_input.failure
-    if failure is not None:
+    if failure:
         status, code, detail = failure.status, failure.code, failure.detail
     elif run.deadline.is_over():
         status, code, detail = 504, "deadline_exceeded", "The deadline passed."
@@ -178,7 +178,7 @@ def _checked(
         return None
     if synthesis is None or synthesis.outcome in FAILED:
         run.warnings.append(SYNTHESIS_UNAVAILABLE)
-    run.warnings.extend(synthesis.warnings if synthesis is not None else ())
+    run.warnings.extend(synthesis.warnings if synthesis else ())
     if synthesis is None or synthesis.outcome in (*FAILED, "no_room"):
         return None
     with run.telemetry.span("check_answer", request_id=run.request_id):
@@ -189,13 +189,13 @@ def _checked(
 def _older_documents(
     grounded: Grounded, synthesis: Synthesis | None, checked: CheckedAnswer | None
 ) -> list[str]:
-    cited = frozenset(checked.cited if checked is not None else ())
+    cited = frozenset(checked.cited if checked else ())
     warnings = [
         f"[{newer}] supersedes [{older}]."
         for newer, older in (conflict.ranks for conflict in grounded.conflicts)
         if cited & {newer, older}
     ]
-    if synthesis is not None and synthesis.model == EXTRACTIVE:
+    if synthesis and synthesis.model == EXTRACTIVE:
         warnings += [
             f"[{block.rank}] is the {block.edition}."
             for block in grounded.blocks
@@ -227,7 +227,7 @@ def _chunks(run: Run, citations: Sequence[Citation], index: SearchIndex) -> dict
     hydrated = run.attempt(
         "full_text", lambda: index.get(uuids, run.scope, deadline), "hydration_incomplete"
     )
-    chunks = hydrated.chunks if hydrated is not None else {}
+    chunks = hydrated.chunks if hydrated else {}
     same = {
         citation.uuid: chunk
         for citation in citations
@@ -295,7 +295,7 @@ def _diagnostics(
         fusion=report.fusion,
         budget_used=BudgetUsed(
             chunks=len(grounded.citations),
-            tokens_context=report.tokens_context if plan.synthesis is not None else 0,
+            tokens_context=report.tokens_context if plan.synthesis else 0,
             tokens_gen=synthesis.tokens_out,
             elapsed_s=round(total_ms / 1000, 4),
         ),
@@ -316,7 +316,7 @@ def _cache(
     run: Run, reply: Reply, response: RAGResponse, response_cache: Callable[[], ResponseCache]
 ) -> None:
     place = run.plan.cache
-    if place is None or (response.diagnostics is not None and response.diagnostics.degraded):
+    if place is None or (response.diagnostics and response.diagnostics.degraded):
         return
     run.attempt(
         "cache_write",
@@ -377,7 +377,7 @@ def _record(run: Run, response: RAGResponse, synthesis: Synthesis | None) -> Non
         telemetry.count("rag_kg_2hop_total")
     for reason in diagnostics.degraded_reasons:
         telemetry.count("rag_degraded_requests_total", reason=reason)
-    if response.grounding is not None:
+    if response.grounding:
         telemetry.count("rag_confidence", response.confidence)
         telemetry.count("rag_citation_errors_total", len(response.grounding.invalid_citations))
         telemetry.count("rag_estimated_cost_usd", diagnostics.estimated_cost_usd or 0.0)

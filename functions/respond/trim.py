@@ -33,7 +33,7 @@ def reply_within(
     if nested_json_bytes(body) > limit:
         response = _trimmed(_degraded(response), limit, with_diagnostics)
         body = _body(response, with_diagnostics)
-    if response.receipt is not None and sign is not None:
+    if response.receipt and sign:
         try:
             body = _body(response, with_diagnostics, sign)
         except ValueError as broken:
@@ -47,7 +47,7 @@ def _body(
 ) -> str:
     reply = response if with_diagnostics else _undiagnosed(response)
     fields = reply.model_dump(mode="json")
-    if sign is not None:
+    if sign:
         fields["receipt"]["signature"] = sign(fields)
     return compact_json(fields)
 
@@ -59,7 +59,7 @@ def _without_receipt(response: RAGResponse, why: str) -> RAGResponse:
 
 def _undiagnosed(response: RAGResponse) -> RAGResponse:
     diagnostics = response.diagnostics
-    reasons = diagnostics.degraded_reasons if diagnostics is not None else ()
+    reasons = diagnostics.degraded_reasons if diagnostics else ()
     lost = (f"Degraded: {', '.join(reasons)}.",) if reasons else ()
     return response.model_copy(
         update={"diagnostics": None, "warnings": (*response.warnings, *lost)}
@@ -70,7 +70,7 @@ def _trimmed(whole: RAGResponse, limit: int, with_diagnostics: bool) -> RAGRespo
     response, citations = whole, list(whole.citations)
     over = nested_json_bytes(_body(response, with_diagnostics)) - limit
     over = smaller(citations, over, _bytes, lambda citation: citation.model_copy(update=_NOT_FULL))
-    if over > 0 and response.graph is not None:
+    if over > 0 and response.graph:
         warnings = (*response.warnings, "The graph did not fit.")
         response = response.model_copy(update={"graph": None, "warnings": warnings})
         over = nested_json_bytes(_body(_with(response, citations), with_diagnostics)) - limit
@@ -84,7 +84,7 @@ def _trimmed(whole: RAGResponse, limit: int, with_diagnostics: bool) -> RAGRespo
     over = smaller(
         citations, over, with_text, lambda citation: citation if citation.cited else None
     )
-    if response.receipt is not None and (over > 0 or not citations):
+    if response.receipt and (over > 0 or not citations):
         return _trimmed(_without_receipt(whole, "it did not fit"), limit, with_diagnostics)
     return _with(response, citations)
 
@@ -95,7 +95,7 @@ def _with(response: RAGResponse, citations: list[Citation]) -> RAGResponse:
         conflict for conflict in response.conflicts if ranks.issuperset(conflict.ranks)
     )
     receipt = response.receipt
-    if receipt is not None:
+    if receipt:
         uuids = {citation.uuid for citation in citations}
         texts = tuple(text for text in receipt.texts if text.uuid in uuids)
         receipt = receipt.model_copy(update={"texts": texts})

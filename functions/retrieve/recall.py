@@ -69,7 +69,7 @@ def _namespace(run: Run, index: SearchIndex) -> str | Failure:
     if plan.choices:
         caller = Caller(sub=plan.caller_sub, namespaces=plan.choices)
         return run.chosen_namespace(caller, index)
-    if plan.chat is not None and plan.chat.namespaces:
+    if plan.chat and plan.chat.namespaces:
         deadline = run.deadline.limit(time_budget.NAMESPACE_S)
         stored = run.attempt("namespaces", lambda: index.info(deadline).namespaces, None)
         if stored is not None and not set(plan.chat.namespaces) <= set(stored):

@@ -93,14 +93,14 @@ def retrieve(  # noqa: PLR0913 - one parameter a port
 
     A failed channel is a degraded reason; if all fail, `failed` is set.
     """
-    if restriction is not None:
+    if restriction:
         run.scope = run.scope.model_copy(update={"doc_ids": restriction.doc_ids})
         run.warnings.extend(restriction.warnings)
         run.timings_ms["routing"] = restriction.took_ms
     sizes = run.plan.retrieval.channels
     answers = ChannelResults()
     usable = _usable_embedder(run, index, embedder, answers)
-    future = _embedding(run, usable, workers) if usable is not None else None
+    future = _embedding(run, usable, workers) if usable else None
     queries = _word_queries(run, sparse_encoder, run.plan.query, sizes)
     rewrite = run.plan.rewrite
     words = FUSED if rewrite else ()
@@ -125,10 +125,8 @@ def retrieve(  # noqa: PLR0913 - one parameter a port
         if run.scope.filter:
             _tell_unknown_keys(run, index, queries)
     providers = ProvidersUsed(
-        embedding=usable.model if usable is not None and vectors else None,
-        sparse=sparse_encoder.model
-        if sparse_encoder is not None and "splade" in answers.by_channel
-        else None,
+        embedding=usable.model if usable and vectors else None,
+        sparse=sparse_encoder.model if sparse_encoder and "splade" in answers.by_channel else None,
     )
     weights = _weights(run, answers, languages) if vectors else None
     return _fused(run, answers, vectors[0] if vectors else None, providers, weights)

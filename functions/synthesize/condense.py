@@ -23,7 +23,7 @@ def condense(run: Run, language_model: Callable[[], LanguageModel]) -> Condensed
     completion = _completed(run, sent, language_model)
     question = None
     # A reply with the maximum number of tokens is truncated.
-    if completion is not None and not completion.cut and completion.tokens_out < wording.MAX_TOKENS:
+    if completion and not completion.cut and completion.tokens_out < wording.MAX_TOKENS:
         question = wording.question_of(reply.cleaned(completion.text))
     condensed = Condensed(query=plan.query, sent=plan.sent, query_used_by=plan.query_used_by)
     if question == sent:
@@ -33,7 +33,7 @@ def condense(run: Run, language_model: Callable[[], LanguageModel]) -> Condensed
     elif question is not None:
         # Not the rule's question: its words from earlier turns lead to their subject.
         condensed = Condensed(query=sent, query_used_by="as_sent", rewrite=question)
-    dollars = completion.cost_usd if completion is not None else 0.0
+    dollars = completion.cost_usd if completion else 0.0
     return condensed.model_copy(update={"condensing_ms": run.took_ms(), "condensing_usd": dollars})
 
 

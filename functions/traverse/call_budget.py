@@ -56,7 +56,7 @@ class CallBudget:
         try:
             taken = self._shared.add(key, 2 * WINDOW_S, Deadline.after(time_budget.COUNTER_S))
         except DocsToKGError as exc:
-            if self._telemetry is not None:
+            if self._telemetry:
                 self._telemetry.log(
                     "WARNING", "call_counter_lost", request_id=request_id, **cause(exc)
                 )

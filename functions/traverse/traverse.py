@@ -79,18 +79,18 @@ def traverse(
         return invalid(problems, envelope.request_id)
     topics = request.filters.topic
     filters: Filters | None = {"topic": topics} if topics is not None else None
-    filters = view.filter if view is not None else filters
+    filters = view.filter if view else filters
     call = begin(envelope.request_id, envelope.caller.scope(names[0], filters, *names[1:]))
     wait_s = budget.spend(envelope.caller.sub, call.clock(), call.request_id)
     if wait_s > 0:
         return _refused(call, "traverse", envelope.caller.sub, wait_s)
     walk_request = _walk_request(request, labels)
-    if view is not None:
+    if view:
         walk_request = replace(view.walk(), max_nodes=MAX_NODES)
     before: set[str] = set()
     try:
         result = walk(call, walk_request, Deadline.after(time_budget.TRAVERSE_S))
-        if view is not None:
+        if view:
             before = walk(call, view.walk(), Deadline.after(time_budget.TRAVERSE_S)).node_ids
     except DocsToKGError as error:
         call.log("traverse", error, graph_reason, level="ERROR")

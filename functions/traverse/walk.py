@@ -293,7 +293,7 @@ class _Walker:
             lambda: self._graph.slice(around, self._call.scope, self._deadline()),
             lost=None,
         )
-        if part is not None:
+        if part:
             kinds |= {relation.type.casefold() for relation in part.relations}
             self._call.warnings += notices.nothing_has(
                 "rel_whitelist", self._request.relations or (), kinds, "these seeds"

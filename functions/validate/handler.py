@@ -24,7 +24,7 @@ def build(wiring: Wiring) -> Handler:
             started_at=str(event.get("started_at", "")),
             now_ms=time.time() * 1000,
         )
-        if validated.reply is not None:
+        if validated.reply:
             tell_refusal(wiring.telemetry, envelope, validated.reply)
             if envelope.route in CHAT_ROUTES:
                 validated = Validated(reply=error_reply(validated.reply))

@@ -98,7 +98,7 @@ def validate(envelope: Envelope, *, rules: Settings, started_at: str, now_ms: fl
     took_ms = round((time.perf_counter() - began) * 1000, 3)
     updates = {"validation_ms": took_ms, "choices": choices, "chat": chat, "streams": streams}
     updates["recalls"] = bool(choices or request.cache_key or (chat and chat.namespaces))
-    if chat is not None:
+    if chat:
         updates["warnings"] = (*plan.warnings, *chat.warnings)
     return Validated(plan=plan.model_copy(update=updates), scope=scope)
 
@@ -113,7 +113,7 @@ def _parse(route: str, body: bytes, models: tuple[str, ...]) -> Parsed:
     if route in CONVERSATIONS:
         reader = read_chat if route == "chat" else read_responses
         request, chat, errors = reader(body, models)
-        if request is not None and request.synthesis.model not in models:
+        if request and request.synthesis.model not in models:
             errors.append(_model_not_allowed("$.model", models))
         return Parsed(request, errors, chat)
     parsers = {"answer": _parse_answer, "explain": _parse_explain}
@@ -156,7 +156,7 @@ def _parse_search(body: bytes) -> Parsed:
 def _unknown_model(
     body: bytes, request: RAGRequest | None, models: tuple[str, ...]
 ) -> list[FieldProblem]:
-    if request is not None:
+    if request:
         model = request.synthesis.model
         checked = request.synthesis.enabled or "model" in request.synthesis.model_fields_set
     else:
@@ -212,7 +212,7 @@ def _plan(
     turns = [(turn.role, turn.content) for turn in request.history]
     query = whole_question(request.query, turns)
     is_written = request.synthesis.enabled
-    if expect is not None:
+    if expect:
         is_written = "model" in request.synthesis.model_fields_set
     model = request.synthesis.model if is_written else EXTRACTIVE
     remote = model if model != EXTRACTIVE else None

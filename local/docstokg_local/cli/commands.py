@@ -324,7 +324,7 @@ def ask(  # noqa: PLR0913 - one parameter an option
 
     if not as_json:
         check_namespace(namespace)
-    fields = json_file(request, dict) if request is not None else {}
+    fields = json_file(request, dict) if request else {}
     # An unquoted question arrives as several words.
     for wrong in (word for word in words or () if re.fullmatch(r"--?\S+", word)):
         cure = "if it is part of the question, put the whole question in quotation marks"
@@ -332,7 +332,7 @@ def ask(  # noqa: PLR0913 - one parameter an option
     question = " ".join(words) if words else None
     options: dict[str, object] = {"query": question, "namespace": namespace, "top_k": top_k}
     options["receipt"] = True if receipt else None
-    options["history"] = json_file(history, list) if history is not None else None
+    options["history"] = json_file(history, list) if history else None
     body = request_of(fields, options, filters or (), not no_graph)
     wiring = wiring_of(index, graph, verbose=not as_json and not answer_only, log=False)
     # People get an answer by default; programs get only what they request.
@@ -428,7 +428,7 @@ def evaluate(  # noqa: PLR0913 - one parameter an option
     else:
         questions = evaluation.read_questions(folder, limit)
         report = evaluation.evaluate(folder, questions, namespace, names, settings)
-    if json_file is not None:
+    if json_file:
         try:
             json_file.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
         except OSError as broken:
@@ -503,7 +503,7 @@ def check(  # noqa: PLR0913 - the command line is the signature
     from docstokg_local.cli.display import print_json
     from docstokg_local.cli.draft_check import check_file, show_check
 
-    cited = json_file(citations, dict) if citations is not None else None
+    cited = json_file(citations, dict) if citations else None
     text, status, body = check_file(
         draft, namespace, cited, source or (), wiring_of(index, graph, verbose=not json_output)
     )

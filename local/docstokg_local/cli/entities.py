@@ -95,7 +95,7 @@ def decide(
         properties=BY_HAND,
     )
     put_decisions(namespace, stores, [relation])
-    if objects is not None:
+    if objects:
         copy_decision(relation, objects)
     state = "one entity" if same else "different entities"
     echo(f"{names[0]} and {names[1]} are {state} in {namespace}")

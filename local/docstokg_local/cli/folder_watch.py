@@ -27,7 +27,7 @@ def changes(sources: Sequence[Path], wiring: "Wiring", rejects: Path | None) -> 
     from docstokg.wiring import sqlite_path
 
     stores = (wiring.settings.index_url, wiring.settings.graph_url)
-    stored = [path.resolve() for path in (*map(sqlite_path, stores), rejects) if path is not None]
+    stored = [path.resolve() for path in (*map(sqlite_path, stores), rejects) if path]
     roots = [source.resolve() for source in sources]
 
     def is_news(_: Change, name: str) -> bool:

@@ -158,7 +158,7 @@ def ask_and_show(
     timed = with_time(request, wiring.settings.max_timeout_s)
     is_watched = form != "json" and sys.stderr.isatty()
     outcome = _ask_live(wiring, workflow, timed) if is_watched else submit(workflow, timed)
-    if receipt is not None and outcome.status == 200:
+    if receipt and outcome.status == 200:
         save_receipt(receipt, outcome.body)
     if form == "json":
         print_json(outcome.body)

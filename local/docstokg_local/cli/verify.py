@@ -244,7 +244,7 @@ def _check_citation(
         yield ".snippet", "is not in the file at its offsets"
     if citation.full_text is not None and not chunk.of.text.startswith(citation.full_text):
         yield ".full_text", "is not the beginning of the source's text"
-    if citation.kg_evidence is not None:
+    if citation.kg_evidence:
         yield from _check_path(citation.kg_evidence, citation.kg_path, chunks)
 
 
@@ -329,7 +329,7 @@ def _check_sentence(
 ) -> Iterable[tuple[str, str]]:
     span, texts = sentence.span, [chunks[c.uuid].of.text for c in cited if c.uuid in chunks]
     holders = [citation for citation in cited if span and citation.uuid == span.uuid]
-    if span is not None:
+    if span:
         chunk = chunks.get(span.uuid)
         text = chunk.at(span.char_start, span.char_end) if chunk else None
         if not holders:

@@ -109,7 +109,7 @@ class StateMachine:
                 raise MachineTimedOut
             result, *size = self._task(call, deadline, listener)
             sizes.append((call.state, *size))
-            if listener is not None:
+            if listener:
                 listener.after(call.state, call.arguments["Payload"], result["Payload"])
             return result
 

@@ -51,7 +51,7 @@ class LoadProcesses:
         if isinstance(sparse, CachedSparseEncoder):
             encoder = _RemoteSparseEncoder(self, sparse.inner)
             wiring.override("sparse_encoder", CachedSparseEncoder(encoder, folder))
-        if names is not None:
+        if names:
             wiring.override("names", _RemoteNameFinder(self, names))
 
     def run_batches[Result](

@@ -78,7 +78,7 @@ class Admission:
         disconnect = asyncio.create_task(hang_up())
         either: list[asyncio.Future[Any]] = [answer, disconnect]
         limits = [Deadline.after(deadline.remaining() + LATE_ANSWER_S)]
-        if latest_start is not None:
+        if latest_start:
             limits.insert(0, latest_start)
         try:
             for limit in limits:
@@ -117,7 +117,7 @@ class Admission:
         self, work: Callable[[], Answer], latest_start: Deadline | None, units: float
     ) -> Answer:
         began = time.monotonic()
-        if latest_start is not None and latest_start.is_over():
+        if latest_start and latest_start.is_over():
             raise Overloaded(self._mean_s)
         try:
             return work()

@@ -110,4 +110,4 @@ async def _receipt_keys(wiring: Wiring, request: Request) -> Response:
     except DocsToKGError as error:
         wiring.telemetry.log("ERROR", "no_receipt_key", **cause(error))
         raise Refused(503, "unavailable", "The key of receipts cannot be read.") from error
-    return JSONResponse(keys.key_set() if keys is not None else {"keys": []})
+    return JSONResponse(keys.key_set() if keys else {"keys": []})

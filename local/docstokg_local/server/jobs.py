@@ -40,7 +40,7 @@ class JobRunner:
         """Start no more processes; a running one continues."""
         self._ended.set()
         worker = self._worker
-        if worker is not None and worker.poll() is None:
+        if worker and worker.poll() is None:
             # Detached on purpose; avoids a ResourceWarning.
             worker.returncode = 0
 
@@ -57,7 +57,7 @@ class JobRunner:
             self._ended.wait(LOOK_S)
 
     def _ensure_process(self) -> None:
-        if self._worker is not None and self._worker.poll() is None:
+        if self._worker and self._worker.poll() is None:
             return
         if not is_taken(lock_of(self._queue.path)):
             self._worker = start(self._settings, self._queue.path)

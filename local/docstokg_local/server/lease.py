@@ -26,6 +26,6 @@ class Lease:
 
     def close(self) -> None:
         """Release the lease."""
-        if self._file is not None:
+        if self._file:
             self._file.close()
             self._file = None

@@ -291,7 +291,7 @@ def anthropic_blocks(response: RAGResponse) -> list[Json]:
     }
     blocks: list[Json] = []
     at = 0
-    for sentence in report.sentences if report is not None else ():
+    for sentence in report.sentences if report else ():
         cited = [locations[rank] for rank in sentence.citations if rank in locations]
         blocks.append({"type": "text", "text": answer[at : sentence.start], "citations": []})
         text = answer[sentence.start : sentence.end]

@@ -124,12 +124,12 @@ class Telemetry:
 
     def count(self, name: str, value: float = 1.0, **labels: str) -> None:
         """Add to a counter, or observe one value of a histogram; nothing without a sink."""
-        if self._sink is not None:
+        if self._sink:
             self._sink.record(name, value, labels)
 
     def flush(self) -> None:
         """Send the metrics of one invocation."""
-        if self._sink is not None:
+        if self._sink:
             self._sink.flush()
 
     def log(self, level: str, event: str, **fields: object) -> None:
@@ -153,7 +153,7 @@ class Telemetry:
             raise
         finally:
             seconds = time.perf_counter() - started
-            if self._segments is not None:
+            if self._segments:
                 now = time.time()
                 self._segments(name, now - seconds, now, outcome)
             self.count("rag_step_latency_seconds", seconds, step=name)

@@ -295,9 +295,9 @@ class Wiring:
         from docstokg.adapters import languages, multilingual
 
         embedder, installed = self.embedder(), importlib.util.find_spec("py3langid") is not None
-        if embedder is not None and multilingual.may_cross(embedder.model):
+        if embedder and multilingual.may_cross(embedder.model):
             return self.languages()
-        return languages.Recogniser() if embedder is not None and installed else None
+        return languages.Recogniser() if embedder and installed else None
 
     @once
     def piece_counter(self) -> ports.PieceCounter:

@@ -86,7 +86,7 @@ class Breaker:
         return answer
 
     def _begin(self, alone: bool) -> None:
-        if self._shared is not None and not alone and self._shared.is_open():
+        if self._shared and not alone and self._shared.is_open():
             raise CircuitOpen(
                 f"{self._dependency} failed repeatedly elsewhere; it is not called for a while"
             )
@@ -116,14 +116,14 @@ class Breaker:
             was_open = self._circuit.opened_at is not None
             self._circuit = self._circuit.failed(self._clock())
             opened = self._circuit.opened_at is not None and not was_open
-            if opened and self._probe is not None:
+            if opened and self._probe:
                 self._start_probing()
         if opened:
             self._telemetry.count("circuit_open_total", dependency=self._dependency)
             self._telemetry.log(
                 "WARNING", "circuit_open", dependency=self._dependency, error=str(exc)
             )
-            if self._shared is not None:
+            if self._shared:
                 self._shared.open()
 
     def close(self) -> None:

@@ -49,7 +49,7 @@ class MultilingualEncoder:
         """
         vectors: list[bytes] = []
         for batch in batched(texts, AT_ONCE):
-            if deadline is not None and deadline.is_over():
+            if deadline and deadline.is_over():
                 done = f"{len(vectors)} of {len(texts)} texts"
                 raise Timeout(f"{done} were embedded in time")
             vectors += map(pack, self._loaded.encode([text[:LONGEST] for text in batch]))

@@ -237,7 +237,7 @@ def edition(title: str) -> Edition | None:
 def edition_order(title: str) -> str:
     """Return the sort key of a title's edition as text; "" without one."""
     parsed = edition(title)
-    return " ".join(map(str, parsed.order)) if parsed is not None else ""
+    return " ".join(map(str, parsed.order)) if parsed else ""
 
 
 def names_edition(question: str) -> bool:

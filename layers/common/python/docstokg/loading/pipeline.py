@@ -76,7 +76,7 @@ def load(
     ):
         context = begin(options, stores, staging, rejects, timed, report)
         context = read_files(context, read_rows(files, stores.readers), len(files))
-        if options.extract is not None:
+        if options.extract:
             report.extraction = options.extract(context)
         removed = removals(context, [path for path in paths if path.is_dir()], not files)
         if removed or not options.remove:
@@ -274,14 +274,14 @@ def _requested(context: Context) -> Iterator[str]:
     options, stored = context.options, context.registry.stored
     for doc_id in sorted(options.remove):
         record = stored.get(doc_id)
-        if record is not None:
+        if record:
             is_visible = may_see(record.acl, options.groups)
         else:  # left by an unfinished load
             doc_uuids = context.stores.index_writer.doc_uuids
             is_visible = options.groups is None and bool(doc_uuids(context.namespace, doc_id))
         if is_visible:
             yield doc_id
-        elif record is not None or not options.again:
+        elif record or not options.again:
             context.rejects.add(doc_id, 1, UNKNOWN_DOCUMENT)
 
 

@@ -69,7 +69,7 @@ def check_generated(
     checked = checks.consistent(run, checked)
     if is_altered:
         run.warnings.append(HARM_REMOVED)
-        if checked.grounding is not None:
+        if checked.grounding:
             report = checked.grounding.model_copy(update={"grounded": False})
             checked = checked.model_copy(update={"grounding": report})
     run.warnings.extend(checked.warnings)

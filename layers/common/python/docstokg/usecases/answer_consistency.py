@@ -37,7 +37,7 @@ def with_domain_findings(
     )
     messages = [
         f"The answer disagrees with the graph: {issue.message}."
-        for issue in (consistency.issues if consistency is not None else ())
+        for issue in (consistency.issues if consistency else ())
         if any(_is_own(sentence, issue) for sentence in report.sentences)
     ]
     warnings = tuple(dict.fromkeys((*checked.warnings, *messages[:_MOST_SHOWN])))

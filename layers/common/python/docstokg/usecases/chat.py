@@ -151,7 +151,7 @@ def read_responses(
         return None, None, errors
     items = call.input
     request, plan, errors = _question(_as_chat(call), models)
-    if plan is not None:
+    if plan:
         is_whole = isinstance(items, str) or all(item.role for item in items)
         warnings = plan.warnings if is_whole else (*plan.warnings, ITEMS_UNREAD)
         plan = plan.model_copy(update={"route": "responses", "warnings": warnings})
@@ -168,7 +168,7 @@ def _as_chat(call: ResponsesRequest) -> ChatRequest:
             if item.role
         ]
     style = ChatMessage(role="system", content=call.instructions)
-    form = call.text.format if call.text is not None else None
+    form = call.text.format if call.text else None
     schema = JsonSchema(schema=form.schema_ or ObjectSchema()) if form is not None else None
     return ChatRequest(
         model=call.model,
@@ -214,7 +214,7 @@ def _question(
         include_usage=bool(options is not None and options.include_usage),
         stop=(chat.stop,) if isinstance(chat.stop, str) else chat.stop or (),
         fields=_json_fields(chat.response_format),
-        namespaces=request.requested_namespaces if request is not None else (),
+        namespaces=request.requested_namespaces if request else (),
         warnings=tuple(conversation.warnings),
     )
     return request, plan, [conversation.chat_problem(error) for error in errors]
@@ -257,7 +257,7 @@ def _has_foreign_schema(style: str) -> bool:
 def _json_fields(form: ResponseFormat | None) -> dict[str, str]:
     if form is None or form.type == "text":
         return {}
-    properties = form.json_schema.schema_.properties if form.json_schema is not None else {}
+    properties = form.json_schema.schema_.properties if form.json_schema else {}
     kinds = {name: field_of(properties, name, "items", "type") for name in properties}
     fields = {name: str(kind or "") for name, kind in kinds.items() if name in _JSON_FIELDS}
     return fields or {"answer": "", "citations": "object"}
@@ -310,8 +310,8 @@ def error_reply(reply: Reply) -> Reply:
     error = ErrorDetail(
         message=f"{problem.detail} {detail}".strip(),
         type=_ERROR_TYPES.get(problem.status, default),
-        param=_param(first.path) if first is not None else None,
-        code=first.code if first is not None else problem.code,
+        param=_param(first.path) if first else None,
+        code=first.code if first else problem.code,
     )
     headers = {**reply.headers, "Content-Type": JSON_TYPE}
     body = ErrorReply(error=error).model_dump_json(exclude={"docstokg"})

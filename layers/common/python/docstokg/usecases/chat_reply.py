@@ -60,7 +60,7 @@ def chat_reply(reply: Reply, plan: Plan, synthesis: Synthesis | None, public_url
     completion = _completion(response, chat, plan.started_ms, public_url)
     is_failed = synthesis is None or synthesis.outcome in FAILED
     # A stream ends with an error after its complete sentences.
-    if is_failed or (chat.stream and synthesis is not None and synthesis.is_incomplete):
+    if is_failed or (chat.stream and synthesis and synthesis.is_incomplete):
         return _model_error(response, synthesis, completion.docstokg)
     if chat.route == "responses":
         model_response = _model_response(completion)
@@ -87,7 +87,7 @@ def chat_reply(reply: Reply, plan: Plan, synthesis: Synthesis | None, public_url
 
 def _model_error(response: RAGResponse, synthesis: Synthesis | None, evidence: Evidence) -> Reply:
     detail = " ".join(warning for warning in response.warnings if warning != SYNTHESIS_UNAVAILABLE)
-    if synthesis is not None and synthesis.outcome == "unconfigured":
+    if synthesis and synthesis.outcome == "unconfigured":
         status, code, headers = 404, MODEL_NOT_FOUND, {}
     else:
         reasons = [reason for reason in evidence.degraded_reasons if reason.startswith("llm_")]
@@ -118,7 +118,7 @@ def _completion(
         content += f"\n\nNote: {' '.join(warnings)}"
     finish_reason: FinishReason = "length" if CUT_SHORT in response.warnings else "stop"
     cited = tuple(citation for citation in response.citations if citation.cited)
-    used = diagnostics.budget_used if diagnostics is not None else None
+    used = diagnostics.budget_used if diagnostics else None
     prompt_tokens, completion_tokens = (
         (used.tokens_context, used.tokens_gen) if used is not None else (0, 0)
     )
@@ -153,7 +153,7 @@ def _completion(
             confidence_level=response.confidence_level,
             grounding=response.grounding,
             warnings=response.warnings,
-            degraded_reasons=diagnostics.degraded_reasons if diagnostics is not None else (),
+            degraded_reasons=diagnostics.degraded_reasons if diagnostics else (),
         ),
     )
 
@@ -183,7 +183,7 @@ def _annotations(
     for marker in _MARKER.finditer(content):
         # One annotation per citation: a model may repeat a marker hundreds of times.
         citation = by_rank.pop(int(marker[1]), None)
-        if citation is not None:
+        if citation:
             url = urls[citation.rank]
             annotations.append(Annotation(url_citation=_url_citation(citation, url, marker.span())))
     return tuple(annotations)

@@ -31,7 +31,7 @@ def support_of(claim: str, blocks: Sequence[Block], compare: Comparison | None) 
     if not windows:
         return Support(0.0, None)
     texts = [window.text for window in windows]
-    cosines = compare.cosines(claim, texts) if compare is not None else None
+    cosines = compare.cosines(claim, texts) if compare else None
     value = support.score(support.features(claim, evidence, windows, cosines))
     place = windows[cosines.index(max(cosines))] if cosines else windows[0]
     block = blocks[place.source]

@@ -53,7 +53,7 @@ def convert_code(raw: bytes) -> tuple[Outline, ...]:
         line, before = line + text.count("\n", before, start), start
         definition = _DEFINITION.search(text, start, end)
         label = ""
-        if definition is not None:
+        if definition:
             label_end = text.find("\n", definition.start(), end) % (end + 1)
             label = text[definition.start() : label_end]
         parts = [start, *(match.end() for match in _PARAGRAPH.finditer(text, start, end)), end]

@@ -133,7 +133,7 @@ class _Reader(Words):
         level = integer(part.get("outline-level"))
         form = self._outline.get(level)
         marker = ""
-        if form is not None and form.style and part.get("is-list-header") != "true":
+        if form and form.style and part.get("is-list-header") != "true":
             count = self._headings.get(level, form.start - 1) + 1
             self._headings = {at: n for at, n in self._headings.items() if at < level}
             self._headings[level] = count

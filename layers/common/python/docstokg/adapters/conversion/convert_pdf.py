@@ -58,11 +58,11 @@ def convert(raw: bytes, readings: Mapping[str, Reading] | None = None) -> tuple[
     for at in range(count):
         page = sampled.pop(at, None) or reader.page(at)
         furniture.remove(page)
-        if before is not None:
+        if before:
             move_rest(before, page)
             writer.write(before)
         before = page
-    if before is not None:
+    if before:
         writer.write(before)
     made = writer.maker.outline(document.get_metadata_value("Title").replace("\0", ""))
     if not made.text.strip() and not reader.unread:

@@ -83,7 +83,7 @@ class ChildConverter:
     def close(self) -> None:
         """End the process."""
         process, self._process = self._process, None
-        if process is not None:
+        if process:
             _end(process)
 
     def _exchange(self, head: Json, raw: bytes) -> bytes:

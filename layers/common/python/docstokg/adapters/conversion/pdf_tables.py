@@ -50,7 +50,7 @@ def tables_of(words: Sequence[Word], level: Sequence[Box], upright: Sequence[Box
     loose = dict.fromkeys(words)
     for rules in _together(level, upright):
         table = _ruled(loose, *rules)
-        if table is not None:
+        if table:
             tables.append(table)
             loose = dict.fromkeys(word for word in loose if word not in set(table.words))
     return [*tables, *_aligned(loose)]

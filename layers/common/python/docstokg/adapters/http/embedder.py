@@ -83,7 +83,7 @@ class HttpEmbedder:
         """
         vectors: list[bytes] = []
         for batch in map(list, batched(texts, _BATCH)):
-            if deadline is not None and deadline.is_over():
+            if deadline and deadline.is_over():
                 raise Timeout(f"{len(vectors)} of {len(texts)} texts were embedded in time")
             vectors += (
                 self._patiently(batch) if deadline is None else self._embedded(batch, deadline)

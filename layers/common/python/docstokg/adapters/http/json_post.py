@@ -74,7 +74,7 @@ class Endpoint:
         def answered(response: urllib3.BaseHTTPResponse, blocks: Iterator[bytes]) -> Answer:
             if response.status != HTTPStatus.OK:
                 raise refusal(self._whom, response.status)
-            if read_events is not None and EVENTS in response.headers.get("content-type", ""):
+            if read_events and EVENTS in response.headers.get("content-type", ""):
                 return read_events(blocks)
             return parse(parsed(b"".join(blocks), self._whom))
 

@@ -80,7 +80,7 @@ class Neo4jGraph:
 
     def prepare(self) -> None:
         """Start the warm-up and read the shared circuit, without waiting."""
-        if self._shared is not None:
+        if self._shared:
             self._shared.is_open()
         self._check_behind()
 
@@ -98,7 +98,7 @@ class Neo4jGraph:
         if not self._warm:
             raise Unavailable("the graph's plans could not be looked at")
         verdicts = (self._verdicts.get(template.digest) for template in cypher.READS)
-        return tuple(verdict for verdict in verdicts if verdict is not None)
+        return tuple(verdict for verdict in verdicts if verdict)
 
     @across(slices)
     def slice(self, request: SliceRequest, scope: Scope, deadline: Deadline) -> GraphSlice:
@@ -233,7 +233,7 @@ class Neo4jGraph:
         # circuit open.
         self._finished(Deadline.after(PROBE_S))
         # An earlier check may hang on a connection from before the restart.
-        if self._end_check is not None:
+        if self._end_check:
             self._end_check()
             self._checked.wait(PROBE_S)
         self._check_behind()
@@ -247,7 +247,7 @@ class Neo4jGraph:
                 _explained(self._server, template), Deadline.after(self._cap_s)
             )
             self._note(verdict)
-        if verdict is not None and verdict.reasons:
+        if verdict and verdict.reasons:
             raise PlanRejected(f"the plan of {template.name} was refused: {verdict.reasons[0]}")
 
     def _check_behind(self) -> None:

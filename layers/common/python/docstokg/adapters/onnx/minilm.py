@@ -115,7 +115,7 @@ class OnnxMiniLm:
     ) -> Iterator[tuple[int, "Reading"]]:
         session, tokenizer = self._quick or self._opened
         for done, item in enumerate(tokenizer.encode_batch(list(texts))):
-            if deadline is not None and deadline.is_over():
+            if deadline and deadline.is_over():
                 raise Timeout(f"{done} of {len(texts)} texts were embedded in time")
             yield done, Reading(_run(session, item), item.offsets)
 

@@ -78,7 +78,7 @@ class OnnxSplade:
         done = 0
         for start in range(0, len(texts), WINDOW):
             for batch in network.batches(texts[start : start + WINDOW]):
-                if deadline is not None and deadline.is_over():
+                if deadline and deadline.is_over():
                     raise Timeout(f"{done} of {len(texts)} texts were encoded in time")
                 weights = network.weigh(batch, PASSAGE_TOKENS)
                 for place, row in zip(batch.places, weights, strict=True):
@@ -91,7 +91,7 @@ class OnnxSplade:
 
         Raise `Timeout` only before encoding, `Unavailable` if the model fails.
         """
-        if deadline is not None and deadline.is_over():
+        if deadline and deadline.is_over():
             raise Timeout("no time was left to encode the question")
         network = self._opened
         (batch,) = network.batches([text])

@@ -360,7 +360,7 @@ class SqliteGraphWriter:
 
     def close(self) -> None:
         """Close the connection; the next call opens another."""
-        if self._opened is not None:
+        if self._opened:
             self._opened.close()
             self._opened = None
 

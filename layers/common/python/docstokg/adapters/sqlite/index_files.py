@@ -50,7 +50,7 @@ class LoadLock:
 
         `waiting` is called every second with the seconds since its last call.
         """
-        if self._file is not None:
+        if self._file:
             return
         reported_at = time.monotonic()
         self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -63,7 +63,7 @@ class LoadLock:
                     file.close()
                     raise Timeout(f"another load into {self._target} does not end") from taken
                 time.sleep(LOCK_POLL_S)
-                if waiting is not None and time.monotonic() - reported_at >= 1:
+                if waiting and time.monotonic() - reported_at >= 1:
                     reported_at += 1
                     waiting(1)
             else:
@@ -81,7 +81,7 @@ class LoadLock:
 
     def release(self) -> None:
         """Release the lock."""
-        if self._file is not None:
+        if self._file:
             self._file.close()
             self._file = None
 

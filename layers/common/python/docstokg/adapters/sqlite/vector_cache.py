@@ -113,7 +113,7 @@ class _Cached[Inner: Embedder | SparseEncoder]:
         # Sorted by length, so that batches need little padding.
         todo = sorted(missing.items(), key=lambda row: (len(str(row[1])), row[0]))
         for part in batched(todo, WRITE_THROUGH):
-            if deadline is not None and deadline.is_over():
+            if deadline and deadline.is_over():
                 raise Timeout("no time was left to encode")
             computed = compute([item for _, item in part], deadline)
             fresh = {key: value for (key, _), value in zip(part, computed, strict=True)}

@@ -95,7 +95,7 @@ class Linker:
         for first in range(count):
             node = root.get(forms[first])
             last = first
-            while node is not None:
+            while node:
                 if node.entries is not None:
                     start, end = spans[first][0], spans[last][1]
                     surface = text[start:end]

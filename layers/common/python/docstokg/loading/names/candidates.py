@@ -187,7 +187,7 @@ def has_own_mentions(chunk: RawChunk) -> bool:
 def found_names(finder: NameFinder | None, chunks: Sequence[RawChunk]) -> list[Sequence[FoundName]]:
     """Return the names found earlier or by `finder` (None: a rule), () for chunks with mentions."""
     texts = [c.text for c in chunks if c.recognised is None and not has_own_mentions(c)]
-    if finder is not None:
+    if finder:
         new = iter(finder.find(texts) if texts else ())
     else:
         new = (tuple(map(FoundName, dict.fromkeys(capitalised_names(t)))) for t in texts)

@@ -87,7 +87,7 @@ class _Cutter:
         room = min(self._room(inner), self._room(inner[:-1]))
         first = True
         for span, label in self._packed(units, room, ""):
-            below = inner[:-1] if first and section.heading is not None else inner
+            below = inner[:-1] if first and section.heading else inner
             first = False
             headings = self._fitting((*below, label) if label else below)
             yield Cut(span.start, span.end, section, headings)
@@ -129,7 +129,7 @@ class _Cutter:
 
     def _parts(self, unit: _Unit, room: int, label: str) -> Iterator[tuple[Span, str]]:
         block = unit.block
-        if block is not None and len(block.children) > 1:
+        if block and len(block.children) > 1:
             inner = list(_units(self._text, block.children, unit.start, unit.end))
             title = unit.label or label
             used = len(self._counter.starts(title)) if title else 0
@@ -139,7 +139,7 @@ class _Cutter:
                 (span, deeper or (title if number else label))
                 for number, (span, deeper) in enumerate(parts)
             )
-        elif block is not None and len(block.children) == 1:
+        elif block and len(block.children) == 1:
             (child,) = block.children
             whole = replace(child, start=unit.start, end=unit.end)
             only = _Unit(unit.start, unit.end, whole, unit.label or child.label)
@@ -204,11 +204,11 @@ def _sections(
     start = begin
     inner: list[Block] = []
     for block in (*outline.blocks, None):
-        if block is not None and block.kind not in ("heading", "page"):
+        if block and block.kind not in ("heading", "page"):
             inner.append(block)
             continue
-        end = block.start if block is not None else len(outline.text)
-        path = max(start, section.heading.end) if section.heading is not None else start
+        end = block.start if block else len(outline.text)
+        path = max(start, section.heading.end) if section.heading else start
         # A heading without content adds nothing to its children.
         if any(True for _ in _units(outline.text, inner, path, end)):
             yield section, list(_units(outline.text, inner, start, end))

@@ -73,7 +73,7 @@ def stage(
                 skipped = None
                 if record.note:
                     rejects.notes.append(f"{file.doc_id if file.posted else name}: {record.note}")
-            elif isinstance(record, RawChunk) and registry is not None:
+            elif isinstance(record, RawChunk) and registry:
                 registry.check_unread(record.doc_id)
                 registry.note(file, RawDocument(record.doc_id, named=True), staging)
             if isinstance(record, Rejected):
@@ -102,7 +102,7 @@ def _fitting(record: RawRecord, dimension: int | None) -> int | None:
 def _claim(
     document: RawDocument, file: SourceFile, staging: Staging, registry: SourceRegistry | None
 ) -> None:
-    if registry is not None:
+    if registry:
         if reason := registry.refusal(file, document):
             raise Rejected(reason)
         registry.check_unread(document.doc_id)
@@ -113,7 +113,7 @@ def _claim(
             f"doc_id {document.doc_id!r} is also used by another file of this load with"
             " different text; load one of them with --prefix NAME/"
         )
-    if registry is not None:
+    if registry:
         registry.note(file, document, staging)
         if is_contested:
             registry.contested.append((document.doc_id, file))
@@ -124,7 +124,7 @@ def read_rows(
 ) -> Iterator[tuple[SourceFile, Iterable[Row]]]:
     """Yield each file with its rows, documents read by several processes if `readers` has them."""
     for are_documents, group in groupby(files, key=lambda file: file.kind == "document"):
-        if are_documents and readers.several is not None:
+        if are_documents and readers.several:
             yield from readers.several(tuple(group))
         else:
             # JSON lines may exceed memory, so they are streamed.

@@ -71,12 +71,12 @@ class RejectLog:
         self._file: IO[str] | None = None
 
     def __enter__(self) -> Self:
-        if self._path is not None:
+        if self._path:
             self._file = self._path.open("w", encoding="utf-8", errors="backslashreplace")
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._file is not None:
+        if self._file:
             self._file.close()
             self._file = None
 
@@ -101,6 +101,6 @@ class RejectLog:
         self._write(file, line, reason)
 
     def _write(self, file: str, line: int, reason: str) -> None:
-        if self._file is not None:
+        if self._file:
             row = {"where": f"{file}:{line}", "file": file, "line": line, "reason": reason}
             self._file.write(json.dumps(row, ensure_ascii=False) + "\n")

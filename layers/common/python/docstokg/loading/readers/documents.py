@@ -266,11 +266,11 @@ def document_chunks(document: Document, name: str, counter: PieceCounter) -> Ite
     )
     for number, cut in enumerate(cuts):
         section = cut.section
-        heading = section.heading.label if section.heading is not None else ""
+        heading = section.heading.label if section.heading else ""
         at = bisect_right(starts, cut.start) - 1
         place = places[at] if at >= 0 and cut.start < places[at].end else None
         quoted: Json = {}
-        if place is not None and place.kind == "quote":
+        if place and place.kind == "quote":
             quoted = {"quoted": True, "quoted_from": place.label}
         yield RawChunk(
             id=f"{document.doc_id}#{number}",
@@ -281,7 +281,7 @@ def document_chunks(document: Document, name: str, counter: PieceCounter) -> Ite
             document_name=fields.get("document_name") or name,
             section=heading or None,
             uri=fields.get("uri"),
-            anchor=(place.anchor if place is not None else section.anchor) or None,
+            anchor=(place.anchor if place else section.anchor) or None,
             page=int(section.page) if section.page.isdigit() else section.page or None,
             char_start=cut.start,
             layout=packed(document.outline.places, cut.start, cut.end),

@@ -44,7 +44,7 @@ def read_obo(path: Path) -> Iterator[tuple[int, OboRecord]]:  # noqa: C901 - one
             continue
         line = raw.strip()
         if line.startswith("[") and line.endswith("]"):
-            if term is not None:
+            if term:
                 yield from _finish(term, default)
             in_header = False
             term = _Term(number) if line == "[Term]" else None
@@ -55,12 +55,12 @@ def read_obo(path: Path) -> Iterator[tuple[int, OboRecord]]:  # noqa: C901 - one
         elif in_header:
             if match[1] == "default-namespace":
                 default = match[2].strip()
-        elif term is not None:
+        elif term:
             try:
                 _take(term, number, match[1], match[2])
             except Rejected as rejected:
                 yield number, rejected
-    if term is not None:
+    if term:
         yield from _finish(term, default)
 
 

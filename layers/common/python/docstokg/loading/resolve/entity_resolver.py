@@ -72,7 +72,7 @@ class EntityResolver:
         stored = self._stored_vectors([e for e in entities if e.embedding is None])
         missing = [e.name for e in entities if e.embedding is None and e.id not in stored]
         dense = context.dense if missing else None
-        vectors = iter(dense.embed(missing, None) if dense is not None else ())
+        vectors = iter(dense.embed(missing, None) if dense else ())
         records = []
         for entity in entities:
             fields = adapter(RawEntity).dump_python(entity, exclude={"embedding", "kind"})

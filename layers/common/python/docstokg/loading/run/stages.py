@@ -359,7 +359,7 @@ def close(
             objects.put(run.key("resolved", CLOSING), b"{}")
             linking = resolved.linking(stores)
             stopped = _finish(task, linking, time or TaskTime())
-            if stopped is not None:
+            if stopped:
                 return {"done": False, "cursor": stopped.model_dump()}
             report = {
                 "run_id": run.run_id,
@@ -385,7 +385,7 @@ def _clear(run: IngestRun, objects: ObjectStore) -> None:
 
 def _finish(task: IngestTask, linking: Linking, time: TaskTime) -> IngestCursor | None:
     report, cursor = linking.context.report, task.cursor
-    if cursor is not None:
+    if cursor:
         report.relations, report.relinked = cursor.relations, cursor.relinked
     begin = ("stale", "") if cursor is None else (cursor.step, cursor.after)
     for step, after in close_load(linking, begin):

@@ -86,7 +86,7 @@ def _batches(context: Context, shard: str | None) -> Iterator[_Batch]:
 def _compare(
     context: Context, doc_id: str | None, chunks: Sequence[RawChunk], batch: _Batch
 ) -> None:
-    dense = context.model if context.dense is not None and context.model else ""
+    dense = context.model if context.dense and context.model else ""
     sparse = context.report.sparse_model or ""
     writer, namespace = context.stores.index_writer, context.namespace
     uuids = [chunk_uuid(namespace, chunk.id) for chunk in chunks]
@@ -221,10 +221,10 @@ def encodings(
     weights: dict[int, dict[str, float]] = {}
     with ThreadPoolExecutor(1) as second:
         weighing = None
-        if sparse is not None and weighed:
+        if sparse and weighed:
             texts = [_encoder_text(chunks[i]) for i in weighed]
             weighing = second.submit(sparse.encode, texts, None)
-        if dense is not None and todo:
+        if dense and todo:
             spans = [sentences[i] for i in todo]
             vectors = dict(
                 zip(todo, embedded(dense, [chunks[i] for i in todo], spans), strict=True)

@@ -184,7 +184,7 @@ def _stating_place(context: Context, edge: RawRelation, removed: Removed, stored
 def _place(context: Context, chunk_id: str, removed: Removed, stored: Stored) -> Place:
     uuid = chunk_uuid(context.namespace, chunk_id)
     staged = context.staging.chunk(chunk_id)
-    if staged is not None:
+    if staged:
         return uuid, staged
     chunk = stored.get(uuid)
     if chunk is None or chunk.doc_id in removed:
