@@ -2,9 +2,10 @@
 
 usage: python -m benchmarks.mutations SEED REQUESTS [PROBES]     (PROBES: default 3 of 10 REQUESTS)
 
-Starts a server on a temporary store of the demo. Prints how often each status came, each reply
-with a status from 500 on that does not say `overloaded`, and each leak: a secret word, or another
-status than the same request gets for a namespace that does not exist. Exits with 1 if any is there.
+Starts a server on a temporary store of the demo. Prints how often each status came, each request
+without a reply or with a status from 500 on that does not say `overloaded`, and each leak: a secret
+word, or another status than the same request gets for a namespace that does not exist. Exits with 1
+if any is there.
 """
 
 import copy
@@ -241,7 +242,11 @@ def main() -> int:
                         leaks.append(first)
         finally:
             server.close()
-    failed = [reply for reply in replies if reply.status >= 500 and "overloaded" not in reply.text]
+    failed = [
+        reply
+        for reply in replies
+        if not 200 <= reply.status < 500 and "overloaded" not in reply.text
+    ]
     for reply in (*failed, *leaks):
         print(*reply._replace(body=reply.body[:600], text=reply.text[:300]))
     statuses = Counter(reply.status for reply in replies)

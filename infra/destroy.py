@@ -1,11 +1,12 @@
 """`make destroy ENV=dev`."""
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import typer
 
+from infra.promote import outputs_of
 from infra.settings import Environment, environment
 
 POLICIES = ("CallerPolicy", "LoadingCallerPolicy", "LoaderPolicy", "SourcesPolicy")
@@ -20,7 +21,7 @@ def destroy(target: Environment, session: Any, report: Callable[[str], object]) 
     """
     cloudformation = session.client("cloudformation")
     for stack in (f"docstokg-{target.name}", f"docstokg-{target.name}-data"):
-        outputs = _outputs(cloudformation, stack)
+        outputs = outputs_of(cloudformation, stack)
         if outputs is None:
             report(f"{stack} is not there")
             continue
@@ -71,16 +72,6 @@ def forget_versions(appconfig: Any, application: str, profile: str) -> int:
             appconfig.delete_hosted_configuration_version(**of, VersionNumber=number)
         count += len(versions)
     return count
-
-
-def _outputs(cloudformation: Any, stack: str) -> Mapping[str, str] | None:
-    try:
-        (description,) = cloudformation.describe_stacks(StackName=stack)["Stacks"]
-    except cloudformation.exceptions.ClientError as exc:
-        if "does not exist" in str(exc):
-            return None
-        raise
-    return {output["OutputKey"]: output["OutputValue"] for output in description.get("Outputs", ())}
 
 
 def main(name: str, yes: bool = False) -> None:

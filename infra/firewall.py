@@ -1,11 +1,10 @@
 """The API's web ACL."""
 
-from typing import Any
-
 import aws_cdk as cdk
 from aws_cdk import aws_wafv2 as wafv2
 from constructs import Construct
 
+from docstokg.contracts import Json
 from docstokg.contracts.routes import ROUTES
 from infra.base import Stack
 from infra.removal import log_group
@@ -82,9 +81,9 @@ def firewall(stack: Stack, name: str, requests_per_5_minutes: int, stage_arn: st
     return name
 
 
-def _managed(priority: int, name: str) -> dict[str, Any]:
+def _managed(priority: int, name: str) -> Json:
     """Return a managed rule; BadInputs exempts loads, which may quote attacks."""
-    rules: dict[str, Any] = {"vendorName": "AWS", "name": name}
+    rules: Json = {"vendorName": "AWS", "name": name}
     if "BadInputs" in name:
         (path,) = (route.path for route in ROUTES if route.name == "load")
         loading = {
@@ -105,6 +104,6 @@ def _managed(priority: int, name: str) -> dict[str, Any]:
     }
 
 
-def _visible(name: str) -> dict[str, Any]:
+def _visible(name: str) -> Json:
     # Sampled requests would keep client text in the console.
     return {"cloudWatchMetricsEnabled": True, "metricName": name, "sampledRequestsEnabled": False}

@@ -3,7 +3,7 @@
 import math
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -89,6 +89,17 @@ def machine_arn(states: Any, name: str) -> str:
     for arn in listed.search(f"stateMachines[?name=='{name}'].stateMachineArn"):
         return str(arn)
     raise ValueError(f"there is no state machine {name} in this account and region")
+
+
+def outputs_of(cloudformation: Any, stack: str) -> Mapping[str, str] | None:
+    """Return the outputs of a stack by name; None without the stack."""
+    try:
+        (description,) = cloudformation.describe_stacks(StackName=stack)["Stacks"]
+    except cloudformation.exceptions.ClientError as exc:
+        if "does not exist" in str(exc):
+            return None
+        raise
+    return {output["OutputKey"]: output["OutputValue"] for output in description.get("Outputs", ())}
 
 
 def main(

@@ -10,6 +10,7 @@ from typing import Any
 
 import typer
 
+from infra.promote import outputs_of
 from infra.settings import environment
 from infra.specs import FUNCTIONS, PAGE
 
@@ -104,8 +105,7 @@ def main(name: str, dry_run: bool = False) -> None:
     target = environment(name)
     mine = boto3.session.Session(region_name=target.region)
     stack = f"docstokg-{target.name}"
-    outputs = mine.client("cloudformation").describe_stacks(StackName=stack)["Stacks"][0]["Outputs"]
-    role = next(o["OutputValue"] for o in outputs if o["OutputKey"] == "PrunerRole")
+    role = (outputs_of(mine.client("cloudformation"), stack) or {})["PrunerRole"]
     account = role.split(":")[4]
     keys = mine.client("sts").assume_role(RoleArn=role, RoleSessionName="prune")["Credentials"]
     session = boto3.session.Session(

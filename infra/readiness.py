@@ -146,10 +146,7 @@ def _traffic(environment: Environment) -> Iterator[str]:
                 f"metering.{name}.daily_quota {plan.daily_quota} is used up in less than an hour "
                 f"at rate {plan.rate}: raise it to at least {hour}, or lower the rate"
             )
-    rate, model_s = (
-        sum(plan.rate for plan in environment.metering.values()),
-        model_seconds(environment),
-    )
+    rate, model_s = environment.rate, model_seconds(environment)
     for name in sorted(environment.concurrency.keys() & {*ANSWER, "authorize"}):
         if (reserved := environment.concurrency[name]) < (
             needed := concurrency(name, rate, model_s)
@@ -174,7 +171,7 @@ def _traffic(environment: Environment) -> Iterator[str]:
 
 
 def _index(environment: Environment) -> Iterator[str]:
-    index, rate = environment.index, sum(plan.rate for plan in environment.metering.values())
+    index, rate = environment.index, environment.rate
     if index.kind == "existing":  # the owner of the domain sizes it
         for path in ("endpoint", "arn"):
             if not getattr(index, path):
@@ -226,10 +223,7 @@ def cautions(environment: Environment) -> list[str]:
     warnings = []
     if not environment.alarm_email:
         warnings.append("alarm_email is empty: alarms change colour and nobody is told")
-    rate, model_s = (
-        sum(plan.rate for plan in environment.metering.values()),
-        model_seconds(environment),
-    )
+    rate, model_s = environment.rate, model_seconds(environment)
     for name in ("stream", "mcp"):
         reserved = environment.concurrency.get(name)
         if reserved is not None and reserved < concurrency(name, rate, model_s):

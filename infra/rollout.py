@@ -11,7 +11,7 @@ from typing import Any
 
 import typer
 
-from infra.promote import Weights, machine_arn
+from infra.promote import Weights, machine_arn, outputs_of
 from infra.settings import environment
 from infra.specs import PACKAGED
 
@@ -50,12 +50,7 @@ def live_versions(name: str, functions: Any) -> dict[str, str]:
 
 def stack_url(name: str, cloudformation: Any) -> str:
     """Return the output `Url` of an environment's second stack; "" without the stack."""
-    try:
-        (stack,) = cloudformation.describe_stacks(StackName=f"docstokg-{name}")["Stacks"]
-    except cloudformation.exceptions.ClientError:
-        return ""
-    outputs = {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", ())}
-    return str(outputs.get("Url", ""))
+    return (outputs_of(cloudformation, f"docstokg-{name}") or {}).get("Url", "")
 
 
 @dataclass(frozen=True, slots=True)

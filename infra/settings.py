@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
+from docstokg.contracts import Json
 from docstokg.contracts.request import EmbedderName, Namespace
 from docstokg.errors import Misconfigured
 from docstokg.settings import MODELS, Settings
@@ -186,6 +187,11 @@ class Environment:
         return min(wanted, max(1, self.loading // 2))
 
     @property
+    def rate(self) -> int:
+        """Return the questions per second that all usage plans grant together."""
+        return sum(plan.rate for plan in self.metering.values())
+
+    @property
     def reserved(self) -> int:
         """Return the concurrent executions reserved for single functions."""
         return sum(self.concurrency.values())
@@ -223,7 +229,7 @@ def read(path: Path) -> dict[str, Environment]:
         raise Misconfigured(f"{path}: {exc}") from exc
 
 
-def _like(tables: dict[str, Any], name: str, above: tuple[str, ...] = ()) -> dict[str, Any]:
+def _like(tables: Json, name: str, above: tuple[str, ...] = ()) -> Json:
     table = tables[name]
     if name in above:
         raise ValueError(f"`like` of {name} leads back to {name}")
@@ -233,7 +239,7 @@ def _like(tables: dict[str, Any], name: str, above: tuple[str, ...] = ()) -> dic
     return {key: value for key, value in merged(base, table).items() if key != "like"}
 
 
-def merged(base: Mapping[str, Any], table: Mapping[str, Any]) -> dict[str, Any]:
+def merged(base: Mapping[str, Any], table: Mapping[str, Any]) -> Json:
     """Return `base` overridden by `table`; their tables are merged, and an empty one replaces."""
     both = dict(base)
     for key, value in table.items():

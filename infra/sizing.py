@@ -4,36 +4,36 @@ import json
 from bisect import bisect_left
 from functools import cache
 from math import ceil
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from docstokg.contracts.language_models import EXTRACTIVE
 from infra.settings import Environment, Index
 from infra.specs import ROOT
 
 # Largest measured shard whose question takes at most SLOWEST times that of 100,000 chunks.
-SHARD_CHUNKS: Final = 500_000
-SLOWEST: Final = 3.0
+SHARD_CHUNKS = 500_000
+SLOWEST = 3.0
 # Maximum bytes on disk per chunk (docs/measured.md, how large it may become).
-CHUNK_BYTES: Final = 12_900
+CHUNK_BYTES = 12_900
 # Resident memory per chunk, from the same table.
-RESIDENT_BYTES: Final = 3_000
+RESIDENT_BYTES = 3_000
 # OpenSearch's CPU per question by number of chunks, from the same table.
-CPU_MS: Final = ((0, 30.0), (25_418, 32.0), (127_090, 44.0), (508_360, 76.0), (1_004_011, 169.0))
+CPU_MS = ((0, 30.0), (25_418, 32.0), (127_090, 44.0), (508_360, 76.0), (1_004_011, 169.0))
 # Usable share of the CPUs; above it an alarm fires.
-BUSY: Final = 0.8
+BUSY = 0.8
 # Share of a disk under which `index-storage` fires.
-FREE_SHARE: Final = 0.25
+FREE_SHARE = 0.25
 # Of a disk, the file system takes this share, and the service keeps that one, up to some GiB.
 FILE_SYSTEM, RESERVED, MOST_RESERVED_GIB = 0.05, 0.2, 20
 # The index, and its copies while `resize` runs; a restore and a drill need less.
-COPIES_AT_ONCE: Final = 3
+COPIES_AT_ONCE = 3
 # Neo4j's memory per 100,000 chunks, and AuraDB's price of a GB and month.
-GRAPH_GB: Final = 2
-GRAPH_GB_USD: Final = 65
+GRAPH_GB = 2
+GRAPH_GB_USD = 65
 # CPUs of the sizes below `xlarge`, which has four.
-SMALL: Final = {"nano": 1, "micro": 1, "small": 1, "medium": 1, "large": 2}
+SMALL = {"nano": 1, "micro": 1, "small": 1, "medium": 1, "large": 2}
 # CPUs that a burstable node has without credits (EC2 user guide, baseline utilization).
-BURSTABLE: Final = {
+BURSTABLE = {
     "t2.micro.search": 0.1,
     "t2.small.search": 0.2,
     "t2.medium.search": 0.4,
@@ -45,7 +45,7 @@ BURSTABLE: Final = {
     "t4g.medium.search": 0.4,
 }
 # Memory of a node; the service gives half of it to the heap.
-MEMORY_GIB: Final = {
+MEMORY_GIB = {
     "t3.small.search": 2,
     "t3.medium.search": 4,
     "m7g.medium.search": 4,
@@ -53,16 +53,16 @@ MEMORY_GIB: Final = {
     "r7g.large.search": 16,
     "r7g.xlarge.search": 32,
 }
-GIB: Final = 1024**3
+GIB = 1024**3
 
 
 # Functions of a question, in order; `authorize` is called for a new token.
-SEARCH: Final = ("validate", "retrieve", "expand", "ground", "respond")
-ANSWER: Final = (*SEARCH, "synthesize")
-READS_STORES: Final = (*SEARCH[1:], "traverse", "check", "record")
+SEARCH = ("validate", "retrieve", "expand", "ground", "respond")
+ANSWER = (*SEARCH, "synthesize")
+READS_STORES = (*SEARCH[1:], "traverse", "check", "record")
 # Assumed seconds that a step waits for a store, and `synthesize` for a remote model.
-STORE_S: Final = 0.02
-MODEL_S: Final = 2.0
+STORE_S = 0.02
+MODEL_S = 2.0
 
 
 class Layout(NamedTuple):
@@ -181,7 +181,7 @@ def limits(environment: Environment) -> list[tuple[float, str]]:
     whole = sum(seconds(name, model_s) for name in ANSWER)
     rates = [(environment.function_quota / whole, "function_quota")]
     if environment.metering:
-        rates.append((sum(plan.rate for plan in environment.metering.values()), "metering"))
+        rates.append((environment.rate, "metering"))
     if environment.index.kind == "managed":
         rates.append((questions_per_second(environment.index), "index"))
     for name in (*ANSWER, "stream", "mcp"):

@@ -7,6 +7,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Literal
 
+from docstokg.contracts import compact_json
 from docstokg.contracts.chat import CHAT_ROUTES
 
 MAX_BYTES = 64 * 1024
@@ -103,7 +104,7 @@ def _problem(chat: bool) -> str:
 
 def static_json(document: object) -> str:
     """Return a template that prints a JSON document, with `$` and `#` escaped."""
-    text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+    text = compact_json(document)
     escaped = re.sub(r"[$#]", lambda match: "${dollar}" if match[0] == "$" else "${hash}", text)
     return f"#set($dollar = '$')\n#set($hash = '#')\n{escaped}"
 

@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
@@ -12,6 +11,7 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_stepfunctions as stepfunctions
 from constructs import Construct
 
+from docstokg.contracts import Json, compact_json
 from infra.base import Stack
 from infra.functions import Function
 from infra.nag import acknowledge_stars
@@ -28,7 +28,7 @@ def substitutions(path: Path = ASL) -> tuple[str, ...]:
     return tuple(sorted(set(re.findall(r"\$\{(\w+Function)\}", path.read_text("utf-8")))))
 
 
-def patient(definition: dict[str, Any], seconds: int) -> dict[str, Any]:
+def patient(definition: Json, seconds: int) -> Json:
     """Return the definition with `seconds` added to each `TimeoutSeconds` of its states.
 
     Expressions of the time until the deadline, with `$millis()`, are unchanged.
@@ -97,13 +97,13 @@ class Workflow(Construct):
 def state_machine(
     scope: Construct,
     name: str,
-    definition: dict[str, Any],
+    definition: Json,
     used: Sequence[Function],
     log: logs.LogGroup,
     kind: stepfunctions.StateMachineType = stepfunctions.StateMachineType.EXPRESS,
 ) -> tuple[stepfunctions.StateMachine, stepfunctions.CfnStateMachineVersion]:
     """Return a machine and its version; events are logged without data."""
-    text = json.dumps(definition, ensure_ascii=False, separators=(",", ":"))
+    text = compact_json(definition)
     machine = stepfunctions.StateMachine(
         scope,
         "Machine",

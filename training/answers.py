@@ -27,6 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from docstokg.adapters.onnx.reader import OnnxReader
+from docstokg.contracts import Json
 from docstokg.contracts.state import Block
 from docstokg.domain.answer import extractive
 from docstokg.domain.answer.reader_features import Candidate, candidates
@@ -69,7 +70,7 @@ class Chosen(NamedTuple):
     answerable: bool
 
 
-def read(folder: Path) -> list[dict[str, Any]]:
+def read(folder: Path) -> list[Json]:
     """Return the questions of a set with their passages."""
     lines = (folder / "given.jsonl").read_text("utf-8").splitlines()
     return [json.loads(line) for line in lines]
@@ -163,7 +164,7 @@ def fit_logistic(
     sets: Iterable[Sequence[Chosen]],
     names: Sequence[str],
     of: Callable[[Chosen], bool] = lambda each: each.right,
-) -> dict[str, Any]:
+) -> Json:
     """Return bias and weights by name for the probability of `of`; nonempty sets weigh the same.
 
     Raises ValueError without examples.
@@ -206,7 +207,7 @@ def report(name: str, sets: Mapping[str, Sequence[Chosen]], models: Sequence[Seq
     return f"{name}: {', '.join(figures)}"
 
 
-def fit(sets: Mapping[str, Sequence[Asked]], weight: float) -> dict[str, Any]:
+def fit(sets: Mapping[str, Sequence[Asked]], weight: float) -> Json:
     """Return the models with the reader, whose logit has this weight; 0: without it."""
     committed = extractive.model()["with_reader" if weight else "without_reader"]
     models = (RIGHT_READ, ANSWERABLE_READ) if weight else (RIGHT, ANSWERABLE)

@@ -22,6 +22,7 @@ from docstokg.domain import time_budget
 from docstokg.domain.answer.citations import find_markers
 from docstokg.domain.answer.statements import statements
 from docstokg.domain.deadline import Deadline
+from docstokg.domain.text.sentences import sentence_spans
 from docstokg.errors import DocsToKGError, Timeout
 from docstokg.ports import Embedder, SearchIndex, Verifier, embed_questions, encoder_of
 from docstokg.usecases.check_answer import ground_sentences, ground_text
@@ -129,6 +130,7 @@ class _Draft:
                         rank=n,
                         uuid=source.id or f"source-{n}",
                         text=source.text,
+                        sentences=tuple(sentence_spans(source.text)),
                         document_name=source.title,
                         relevance=10,
                     )

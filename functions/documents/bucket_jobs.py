@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from docstokg.contracts.documents import (
@@ -28,11 +29,13 @@ FEW, SMALL_BYTES = 20, 1_000_000
 STATED = {"title", "acl", "metadata", "media_type"}
 
 
+@dataclass
 class BucketJobs:
     """A `JobQueue` over a bucket and executions of the same names."""
 
-    def __init__(self, store: ObjectStore, runs: LoadRuns, bucket: str) -> None:
-        self._store, self._runs, self._bucket = store, runs, bucket
+    _store: ObjectStore
+    _runs: LoadRuns
+    _bucket: str
 
     def add(self, order: JobOrder) -> bool:
         """Store the documents and start the run.

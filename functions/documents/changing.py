@@ -37,7 +37,7 @@ def load_documents(envelope: Envelope, *, register: DocumentRegister, queue: Job
     if isinstance(request, Reply):
         return request
     namespace, caller = request.namespace, envelope.caller
-    if (refused := _no_right(envelope, namespace)) is not None:
+    if refused := _no_right(envelope, namespace):
         return refused
     ids = [document.doc_id for document in request.documents]
     documents = register.find(namespace, ids)
@@ -54,7 +54,7 @@ def remove_document(envelope: Envelope, *, register: DocumentRegister, queue: Jo
     name = parse_body(envelope, DocumentName)
     if isinstance(name, Reply):
         return name
-    if (refused := _no_right(envelope, name.namespace)) is not None:
+    if refused := _no_right(envelope, name.namespace):
         return refused
     documents = register.find(name.namespace, [name.doc_id])
     if not any(envelope.caller.sees(document.acl) for document in documents):
@@ -120,7 +120,7 @@ def _document_count(body: bytes) -> int:
 
 
 def _no_right(envelope: Envelope, namespace: str) -> Reply | None:
-    if (refused := not_granted(envelope, namespace)) is not None:
+    if refused := not_granted(envelope, namespace):
         return refused
     if not envelope.caller.may_load(namespace):
         detail = f"This caller may read namespace {namespace!r} and not load into it."

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from docstokg.contracts import Json
 from docstokg.contracts.envelope import Envelope, Reply
 from docstokg.contracts.routes import RouteName
 from docstokg.domain import time_budget
@@ -45,7 +46,7 @@ def build(wiring: Wiring) -> Handler:
     """Return the handler with its clients; the envelope's route selects the operation."""
     register, queue, index = wiring.register(), job_queue(wiring), wiring.search_index()
     begin = beginning(wiring.telemetry, time_budget.PASSAGE_S)
-    reading: dict[str, Any] = {"index": index, "begin": begin}
+    reading: Json = {"index": index, "begin": begin}
     routes: dict[RouteName, Callable[[Envelope], Reply]] = {
         "documents": partial(list_documents, register=register, **reading),
         "namespaces": partial(
@@ -68,7 +69,7 @@ def build(wiring: Wiring) -> Handler:
 
     runs = wiring.load_runs()
 
-    def background(event: dict[str, Any], function: str, runs: LoadRuns) -> dict[str, Any]:
+    def background(event: Json, function: str, runs: LoadRuns) -> Json:
         loads = SourceLoads(runs, _bucket(wiring), telemetry)
         if event.get("job") == JOB:
             return loads.load(event, function)
@@ -80,7 +81,7 @@ def build(wiring: Wiring) -> Handler:
         loads.changed(event["Records"], function)
         return {}
 
-    def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
+    def handler(event: Json, context: Any) -> Json:
         if runs is not None and event.keys() & {"job", "Records"}:
             return background(event, getattr(context, "invoked_function_arn", ""), runs)
         envelope = Envelope.model_validate(event)

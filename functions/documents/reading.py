@@ -105,7 +105,7 @@ def _passage(
 
 def _beyond(chunk: StoredChunk, near: Mapping[int | None, StoredChunk], step: int) -> str:
     text, number = "", _number(chunk) or 0
-    while (neighbour := near.get(number + step)) is not None:
+    while neighbour := near.get(number + step):
         if step > 0:
             shared = _shared(chunk, neighbour)
             text += _between(shared) + neighbour.text[max(0, shared) :]

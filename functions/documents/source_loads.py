@@ -4,6 +4,7 @@ import json
 import re
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from docstokg.contracts.request import NAMESPACE_PATTERN
@@ -23,11 +24,13 @@ MOST_REMOVED = 10
 PREFIX = "sources-"
 
 
+@dataclass
 class SourceLoads:
     """At most one such load per namespace; changes during one cause another."""
 
-    def __init__(self, runs: LoadRuns, bucket: str, telemetry: Telemetry) -> None:
-        self._runs, self._bucket, self._telemetry = runs, bucket, telemetry
+    _runs: LoadRuns
+    _bucket: str
+    _telemetry: Telemetry
 
     def changed(self, messages: Sequence[Mapping[str, Any]], function: str) -> None:
         """Schedule loads of the namespaces in S3 events, and failed loads again.

@@ -512,7 +512,7 @@ def _renamings(query: str, ranking: RankedGraph) -> list[tuple[str, Renaming]]:
         (entity, Renaming(start=match.start, end=match.end, name=entry.name))
         for match in ranking.matches
         for entity in match.entity_ids
-        if (entry := ranking.graph.entities.get(entity)) is not None
+        if (entry := ranking.graph.entities.get(entity))
         and fold(query[match.start : match.end]) != fold(entry.name)
     ]
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from docstokg.contracts import Json
 from docstokg.contracts.response import CO_MENTIONED
-from docstokg.domain.answer.grounding import proof
+from docstokg.domain.answer.grounding import place_in_words, proof
 
 # Uncited passages in addition to the cited ones.
 UNCITED_SHOWN = 2
@@ -122,13 +122,8 @@ def _citations(citations: Iterable[Json], ranked: Iterable[Json]) -> list[Json]:
 
 
 def _source(citation: Json) -> str:
-    source = str(citation["document_name"] or citation.get("title") or citation["doc_id"])
-    if citation["section"]:
-        source += f", {citation['section']}"
-    page = citation["page"]
-    if page is None:
-        return source
-    return f"{source}, page {page}" if isinstance(page, int) else f"{source}, {page}"
+    document = citation["document_name"] or citation.get("title") or citation["doc_id"]
+    return place_in_words(document, citation["section"], citation["page"])
 
 
 def _doubtful(answer: str, grounding: Json) -> list[Json]:

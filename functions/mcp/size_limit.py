@@ -5,7 +5,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from docstokg.contracts import Json
+from docstokg.contracts import Json, compact_json
 from docstokg.domain.base64url import cursor_after
 
 # Texts that may be shortened if one element of a list alone exceeds the limit.
@@ -87,7 +87,7 @@ def _texts(value: Any) -> Iterator[tuple[Json, str]]:
 
 def dump(value: Any) -> str:
     """Return compact JSON; lone surrogates become question marks."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    text = compact_json(value)
     return text.encode("utf-8", "replace").decode("utf-8")
 
 

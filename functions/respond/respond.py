@@ -243,7 +243,7 @@ def _with_full_text(
 ) -> list[Citation]:
     filled = []
     for citation in citations:
-        if (chunk := chunks.get(citation.uuid)) is not None:
+        if chunk := chunks.get(citation.uuid):
             text = chunk.text.encode("utf-8")[:FULL_TEXT_BYTES].decode("utf-8", "ignore")
             whole = {"full_text": text, "title": chunk.title or None, "metadata": chunk.metadata}
             citation = citation.model_copy(update=whole)  # noqa: PLW2901

@@ -1,10 +1,9 @@
 """Trimming to the payload limit."""
 
-import json
 from collections.abc import Callable
 from functools import partial
 
-from docstokg.contracts import Json
+from docstokg.contracts import Json, compact_json
 from docstokg.contracts.envelope import Reply
 from docstokg.contracts.model import Contract
 from docstokg.contracts.response import Citation, RAGResponse
@@ -49,7 +48,7 @@ def _body(
     fields = reply.model_dump(mode="json")
     if sign is not None:
         fields["receipt"]["signature"] = sign(fields)
-    return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
+    return compact_json(fields)
 
 
 def _without_receipt(response: RAGResponse, why: str) -> RAGResponse:
@@ -133,7 +132,4 @@ def _shorter(citation: Citation, limit: int) -> Citation:
 
 
 def _bytes(*parts: Contract) -> int:
-    return sum(
-        nested_json_bytes(json.dumps(part.model_dump(mode="json"), ensure_ascii=False))
-        for part in parts
-    )
+    return sum(nested_json_bytes(compact_json(part.model_dump(mode="json"))) for part in parts)

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 
+from docstokg.contracts import compact_json
 from docstokg.contracts.chat import MODEL_NOT_FOUND, NOT_FOUND_DETAIL
 from docstokg.contracts.envelope import Caller, Reply
 from docstokg.contracts.state import Failure, Recalled
@@ -57,7 +58,7 @@ def recall(
     response = json.loads(body)
     if response.get("diagnostics") is not None:
         response["diagnostics"]["cache_hit"] = True
-    text = json.dumps(response, ensure_ascii=False, separators=(",", ":"))
+    text = compact_json(response)
     run.finish(200, cache_hit=True, total_ms=run.total_ms())
     return Recalled(namespace=namespace, reply=Reply(statusCode=200, body=text))
 

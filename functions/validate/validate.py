@@ -90,7 +90,7 @@ def validate(envelope: Envelope, *, rules: Settings, started_at: str, now_ms: fl
     choices = () if names[0] else caller.namespaces
     if choices:
         names = (DEFAULT_NAMESPACE if caller.may_read(DEFAULT_NAMESPACE) else "",)
-    elif (refused := not_granted(envelope, *names)) is not None:
+    elif refused := not_granted(envelope, *names):
         return Validated(reply=refused if chat is None else _refusal(envelope, [NO_NAMESPACE]))
     scope = caller.scope(names[0], request.filter, *names[1:])
     started_ms = _started_ms(started_at, now_ms)

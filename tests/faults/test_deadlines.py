@@ -4,6 +4,7 @@ The only wall-clock assertions of all tests, run alone and last: `make test-all`
 another program's work made late is asked again; one that is late three times is late.
 """
 
+import json
 import sqlite3
 import threading
 import time
@@ -138,6 +139,34 @@ def test_a_model_that_sends_50_mb_of_events_delays_health_by_at_most_a_second(
     assert worst <= 1.0
 
 
+def test_a_long_reply_in_small_parts_is_streamed_whole(
+    small_store: Path, client_for: Callable[..., TestClient]
+) -> None:
+    """60,000 characters in 15,000 events: the part that an answer keeps comes in 20 s."""
+    text = "".join(f"Of patient {n}, the chart shows {n * 7} [1]. " for n in range(1_500))
+    parts = [text[at : at + 4] for at in range(0, len(text), 4)]
+    chunks = [{"choices": [{"index": 0, "delta": {"content": part}}]} for part in parts]
+    chunks.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+    frames = [f"data: {json.dumps(chunk)}\n\n".encode() for chunk in chunks]
+    with foreign() as server:
+        server.kind, server.parts = EVENTS, lambda: iter([*frames, b"data: [DONE]\n\n"])
+        client = client_for(
+            small_store, llm_base_url=server.url, models=("gateway/m",), max_timeout_s=20.0
+        )
+        synthesis = {"enabled": True, "model": "gateway/m"}
+        body = {**WRITTEN, "synthesis": synthesis, "budget": {"timeout_s": 20.0}}
+        events = client.post("/v1/answer/stream", json=body).text.split("\n\n")
+    (response,) = (
+        json.loads(event.partition("data: ")[2])
+        for event in events
+        if event.startswith("event: response")
+    )
+    assert response["answer"] == "".join(text.partition("Of patient 100,")[:1]).strip()
+    assert sum(event.startswith("event: sentence") for event in events) == 100
+    assert response["diagnostics"]["degraded_reasons"] == []
+    assert max(map(len, response["warnings"])) < 500
+
+
 def longest_health(client: TestClient, request: Callable[[], Any]) -> float:
     """Ask for the health while a request runs; give the longest time."""
     running, longest = threading.Thread(target=request), 0.0
@@ -185,7 +214,9 @@ def test_a_verifier_that_does_not_end(
 
 def full_check() -> dict[str, Any]:
     """Return a check of the documented maximum: 32,000 characters against one source of 390 kB."""
-    words = [f"w{number % 997}ord{number % 89}" for number in range(40_000)]
+    words = [
+        f"w{number % 997}ord{' ' * (number % 3 == 0)}{number % 89}" for number in range(40_000)
+    ]
     source = ". ".join(" ".join(words[at : at + 12]) for at in range(0, len(words), 12))[:390_000]
     draft = ". ".join(" ".join(words[at : at + 9]) + " ever" for at in range(0, 9_000, 9))
     return {"text": draft[:32_000], "sources": [{"text": source}]}

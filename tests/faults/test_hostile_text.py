@@ -6,7 +6,7 @@ import pytest
 
 from docstokg.domain.answer import citations, consistency
 from docstokg.domain.graph import linking
-from docstokg.domain.text import sentences, words
+from docstokg.domain.text import sentences, values, words
 from tests.faults.growth import growth, seconds
 
 LONG, SHORT = 65_536, 16_384
@@ -21,6 +21,7 @@ CASES: dict[str, tuple[Callable[[str], object], str, str]] = {
     "links that never end": (citations.find_markers, "", "[1](/"),
     "labels beside ids": (lambda text: consistency.check(text, TERMS), "", "HP:0000118 (a "),
     "accents out of order": (words.normalise, "a", "\u0301\u0323"),
+    "numbers side by side": (values.values, "", "7 w "),
     "names side by side": (linking.Linker([("a", "X:1", True)]).find, "", "A-"),
 }
 

@@ -34,6 +34,26 @@ OPERATION = (
 )
 
 
+def test_a_failed_step_is_named_in_the_last_line(tmp_path: Path) -> None:
+    """All programs but npx and Java are on the search path of this run."""
+    if shutil.which("node") is None:
+        pytest.skip("nothing of the guide can run: node is not there")
+    for folder in map(Path, os.get_exec_path()):
+        for program in folder.iterdir() if folder.is_dir() else ():
+            if program.name not in ("npx", "java") and not (tmp_path / program.name).exists():
+                (tmp_path / program.name).symlink_to(program)
+    from infra.package import build
+
+    build("host")
+    command = [sys.executable, "-m", "tests.infra.emulator.deploy_local"]
+    done = ran(*command, cwd=ROOT, env={**os.environ, "PATH": str(tmp_path)})
+    assert done.returncode == 1, done.stderr[-3000:]
+    assert done.stderr.splitlines()[-1] == (
+        'make deploy-local: the step "bootstrap" failed: '
+        "SystemExit('the CDK command line needs Node: npx is not there')"
+    )
+
+
 def test_the_guide_runs_to_its_end_in_an_emulated_account(tmp_path: Path) -> None:
     """Without Node nothing of it can run; without Java it ends after creation and says so."""
     if shutil.which("npx") is None:

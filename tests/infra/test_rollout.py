@@ -156,7 +156,8 @@ def test_the_first_deploy_needs_no_url(first: bool) -> None:
     """The output of the stack has it; before the stack there is none."""
     with stubbed("cloudformation") as stacks:
         if first:
-            stacks.stub.add_client_error("describe_stacks", "ValidationError")
+            missing = "Stack with id docstokg-prod does not exist"
+            stacks.stub.add_client_error("describe_stacks", "ValidationError", missing)
         else:
             stack = {"StackName": "s", "CreationTime": 0, "StackStatus": "CREATE_COMPLETE"}
             outputs = [{"OutputKey": "Url", "OutputValue": "https://api"}]

@@ -20,7 +20,7 @@ from tests.contract.real import both_stores, empty
 from tests.run_stages import run_stages
 from tests.services import SERVICES
 from tests.unit.test_stages import NS, converter, document
-from tests.unit.test_unchanged_objects import Cloud, Counts
+from tests.unit.test_unchanged_objects import Cloud, Counts, post
 
 __all__ = ["converter"]
 DOCUMENTS = int(os.environ.get("DOCSTOKG_TEST_DOCUMENTS", "40"))
@@ -65,15 +65,6 @@ def put_source(cloud: Cloud, path: str, text: str) -> None:
     cloud.objects.put(f"sources/{NS}/{path}", text.encode())
 
 
-def post(cloud: Cloud, run_id: str, texts: Mapping[str, str]) -> None:
-    about = {"text": True, "acl": ["staff"], "metadata": {"year": 2026}}
-    statement = {"documents": {doc_id: {**about, "title": f"Memo {doc_id}"} for doc_id in texts}}
-    for doc_id, text in texts.items():
-        cloud.objects.put(f"inbox/{NS}/{run_id}/{doc_id}", text.encode())
-    cloud.objects.put(f"posted/{NS}/{run_id}.json", json.dumps(statement).encode())
-    cloud.run(run_id, prefix=f"inbox/{NS}/{run_id}/", sync=False, replace=True)
-
-
 def erase(cloud: Cloud, run_id: str, doc_id: str) -> None:
     cloud.run(run_id, prefix=f"inbox/{NS}/{run_id}/", sync=False, remove=[doc_id])
 
@@ -96,10 +87,15 @@ def fill(cloud: Cloud) -> None:
         memos = {f"memo{n}.md": f"Dura Works sent memo {n}.\n" for n in range(job, 12, 4)}
         if job == 0:
             memos["memo0.md"] += f"{secret['memo0.md']} repaired it.\n"
-        post(cloud, f"post{job}", memos)
+        post(cloud, f"post{job}", memos, replace=True)
     number = chance.randrange(3, 12)
-    post(cloud, "post4", {f"memo{number}.md": "Dura Works replaced this memo.\n"})
-    post(cloud, "post5", {"part2/report002.md": f"Upload. {secret['part2/report002.md']} left.\n"})
+    post(cloud, "post4", {f"memo{number}.md": "Dura Works replaced this memo.\n"}, replace=True)
+    post(
+        cloud,
+        "post5",
+        {"part2/report002.md": f"Upload. {secret['part2/report002.md']} left.\n"},
+        replace=True,
+    )
     wiring = cloud.wiring()
     for names, same in ((("Cologne", "Dura Works"), True), (("Bonn", "Trier"), False)):
         entities.decide(stores_of(wiring), NS, names, same, cloud.objects)

@@ -19,7 +19,7 @@ from docstokg_local.loading.stores import stores_of
 from tests.embedded_store import settings_at
 from tests.run_stages import run_stages
 from tests.unit.test_stages import NS, converter
-from tests.unit.test_unchanged_objects import OBJECTS, Cloud, Counts, cloud
+from tests.unit.test_unchanged_objects import OBJECTS, Cloud, Counts, cloud, post
 
 __all__ = ["cloud", "converter"]
 
@@ -47,15 +47,6 @@ def lost_stores(cloud: Cloud, tmp_path: Path) -> Lost:
 @pytest.fixture
 def lost(cloud: Cloud, tmp_path: Path) -> Lost:
     return lost_stores(cloud, tmp_path)
-
-
-def post(cloud: Cloud, run_id: str, texts: dict[str, str], replace: bool = False) -> None:
-    fields = {"text": True, "acl": ["staff"], "metadata": {"year": 2026}}
-    statement = {"documents": {doc_id: {**fields, "title": doc_id} for doc_id in texts}}
-    for doc_id, text in texts.items():
-        cloud.objects.put(f"inbox/{NS}/{run_id}/{doc_id}", text.encode())
-    cloud.objects.put(f"posted/{NS}/{run_id}.json", json.dumps(statement).encode())
-    cloud.run(run_id, prefix=f"inbox/{NS}/{run_id}/", sync=False, replace=replace)
 
 
 def test_rebuilt_namespace_has_the_same_content(cloud: Cloud, lost: Lost) -> None:

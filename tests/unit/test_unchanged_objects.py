@@ -93,6 +93,16 @@ class Cloud(Place):
         return key
 
 
+def post(cloud: Cloud, run_id: str, texts: dict[str, str], replace: bool = False) -> Counts:
+    """Load uploads in a run of their own; return how often each model ran."""
+    fields = {"text": True, "acl": ["staff"], "metadata": {"year": 2026}}
+    statement = {"documents": {doc_id: {**fields, "title": f"Memo {doc_id}"} for doc_id in texts}}
+    for doc_id, text in texts.items():
+        cloud.objects.put(f"inbox/{NS}/{run_id}/{doc_id}", text.encode())
+    cloud.objects.put(f"posted/{NS}/{run_id}.json", json.dumps(statement).encode())
+    return cloud.run(run_id, prefix=f"inbox/{NS}/{run_id}/", sync=False, replace=replace)
+
+
 @pytest.fixture
 def cloud(tmp_path: Path) -> Cloud:
     """A bucket of documents, loaded once."""
@@ -275,13 +285,8 @@ def test_damaged_output_is_computed_again(cloud: Cloud, damage: Callable[[bytes]
 
 
 def test_reposted_document_is_not_encoded_again(cloud: Cloud) -> None:
-    statement = {"documents": {"memo.md": {"text": True, "title": "Memo"}}}
-    for run_id in ("post1", "post2"):
-        cloud.objects.put(f"inbox/{NS}/{run_id}/memo.md", b"The pump of Trier stopped.\n")
-        cloud.objects.put(f"posted/{NS}/{run_id}.json", json.dumps(statement).encode())
-        counts = cloud.run(
-            run_id, prefix=f"inbox/{NS}/{run_id}/", sync=False, replace=run_id == "post2"
-        )
-        assert counts.totals() == ((1, 1, 1) if run_id == "post1" else (0, 0, 0))
+    memo = {"memo.md": "The pump of Trier stopped.\n"}
+    assert post(cloud, "post1", memo).totals() == (1, 1, 1)
+    assert post(cloud, "post2", memo, replace=True).totals() == (0, 0, 0)
     assert cloud.run("after").totals() == (0, 0, 0)
     assert cloud.report("after")["unchanged"] == OBJECTS

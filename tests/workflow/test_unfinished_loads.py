@@ -40,17 +40,22 @@ sys.stdin.read()
 """
 
 
+def stored_vault(tmp_path: Path, cache_dir: Path, namespace: str) -> Path:
+    """Load a passage about a vault into a namespace; return the store."""
+    path = tmp_path / "store.sqlite"
+    rows = [passage("vault", "Vault", "The vault code is 12.")]
+    folder = write_corpus(tmp_path / namespace, {"chunks.jsonl": rows})
+    load_folder(folder, path, cache_dir, embed=False, namespace=namespace)
+    return path
+
+
 def test_a_killed_load_is_unfinished_in_its_namespace_alone_on_every_surface(
     tmp_path: Path, cache_dir: Path, cli: Any
 ) -> None:
-    path = tmp_path / "store.sqlite"
-    folder = write_corpus(
-        tmp_path / "beta", {"chunks.jsonl": [passage("vault", "Vault", "The vault code is 12.")]}
-    )
-    load_folder(folder, path, cache_dir, embed=False, namespace="beta")
+    path = stored_vault(tmp_path, cache_dir, "beta")
     subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False)
     # Another load that ends does not finish the killed one.
-    load_folder(folder, path, cache_dir, embed=False, namespace="beta")
+    stored_vault(tmp_path, cache_dir, "beta")
     jobs = SqliteJobs(path.with_name(f"{path.name}.jobs"))
     jobs.add(
         JobOrder(job_id="j", caller=Caller(sub="s"), namespace="beta", kind="delete", doc_id="x")
@@ -87,11 +92,7 @@ def test_a_killed_load_is_unfinished_in_its_namespace_alone_on_every_surface(
 def test_running_load_is_unfinished_on_no_surface(
     tmp_path: Path, cache_dir: Path, cli: Any
 ) -> None:
-    path = tmp_path / "store.sqlite"
-    folder = write_corpus(
-        tmp_path / "alpha", {"chunks.jsonl": [passage("vault", "Vault", "The vault code is 12.")]}
-    )
-    load_folder(folder, path, cache_dir, embed=False, namespace="alpha")
+    path = stored_vault(tmp_path, cache_dir, "alpha")
     load = subprocess.Popen(
         [sys.executable, "-c", RUNNING, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
@@ -125,11 +126,7 @@ def warned(client: Any, namespace: str) -> list[str]:
 
 
 def test_namespaces_are_listed_without_the_queue(tmp_path: Path, cache_dir: Path) -> None:
-    path = tmp_path / "store.sqlite"
-    corpus = {"chunks.jsonl": [passage("vault", "Vault", "The vault code is 12.")]}
-    load_folder(
-        write_corpus(tmp_path / "beta", corpus), path, cache_dir, embed=False, namespace="beta"
-    )
+    path = stored_vault(tmp_path, cache_dir, "beta")
     path.with_name(f"{path.name}.jobs").write_bytes(b"no database" * 99)
     with opened(settings_at(path, cache_dir=cache_dir, **PLAIN)) as client:
         (listed,) = client.get("/v1/namespaces").json()["namespaces"]

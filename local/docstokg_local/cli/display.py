@@ -27,7 +27,7 @@ from rich.segment import Segment
 from rich.text import Text
 
 from docstokg.contracts import Json
-from docstokg.domain.answer.grounding import proof
+from docstokg.domain.answer.grounding import place_in_words, proof
 from docstokg.domain.answer.notices import SYNTHESIS_UNAVAILABLE
 from docstokg.loading.context import LoadReport
 from docstokg.loading.read.rejects import RejectLog, harmless
@@ -352,13 +352,8 @@ def _about(citation: Json) -> str:
 
 
 def _place(citation: Json) -> str:
-    place: str = citation["document_name"] or citation["doc_id"]
-    if citation["section"]:
-        place += f", {citation['section']}"
-    page = citation["page"]
-    if page is None:
-        return place
-    return f"{place}, page {page}" if isinstance(page, int) else f"{place}, {page}"
+    document = citation["document_name"] or citation["doc_id"]
+    return place_in_words(document, citation["section"], citation["page"])
 
 
 def _show_citation(out: Console, citation: Json, newer: int | None = None) -> None:

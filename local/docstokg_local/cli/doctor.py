@@ -12,6 +12,7 @@ from docstokg import __version__
 from docstokg.contracts.language_models import EXTRACTIVE, SERVED
 from docstokg.contracts.outline import SCANNED
 from docstokg.contracts.records import IndexInfo, Scope
+from docstokg.domain.answer.prompt import chat
 from docstokg.domain.deadline import Deadline
 from docstokg.errors import DocsToKGError, Refused, Timeout
 from docstokg.loading.run.restoring import unrestorable
@@ -235,10 +236,7 @@ def _answer_of(wiring: Wiring, model: str) -> Diagnosis:
             warm()
         begun = time.perf_counter()
         answer = port.complete(
-            [
-                {"role": "system", "content": "You answer in one word."},
-                {"role": "user", "content": "Reply with the word ready."},
-            ],
+            chat("You answer in one word.", "Reply with the word ready."),
             model=model,
             temperature=0.0,
             max_tokens=SMALL_ANSWER_TOKENS,
@@ -322,15 +320,18 @@ def report(wiring: Wiring, *, check: bool = False) -> bool:
 
 def show_settings(settings: Settings) -> None:
     """Print every setting with its environment variable; secrets as set or not set."""
+    from docstokg_local.cli.settings_page import descriptions
+
+    texts = descriptions()
     for part in PARTS:
         echo(f"# {part.__doc__}")
-        for field, about in part.model_fields.items():
+        for field in part.model_fields:
             value = getattr(settings, field)
             if field in SECRETS:
                 value = SECRET_SHOWN if value else None
             elif isinstance(value, tuple):
                 value = ",".join(map(str, value))
-            echo(f"{variable(field)}={'' if value is None else value}  # {about.description}")
+            echo(f"{variable(field)}={'' if value is None else value}  # {texts[field]}")
 
 
 def show_digest(wiring: Wiring, namespaces: Iterable[str]) -> None:

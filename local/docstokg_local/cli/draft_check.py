@@ -3,8 +3,8 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
+from docstokg.contracts import Json
 from docstokg.contracts.check import VERDICT_REASONS
 from docstokg.domain.answer.grounding import proof
 from docstokg.errors import LoadError
@@ -16,23 +16,21 @@ from docstokg_local.cli.printing import echo
 from docstokg_local.cli.question import envelope_of
 from docstokg_local.cli.reasons import in_words
 
-Body = dict[str, Any]
-
 
 def check_file(
     draft: Path,
     namespace: str | None,
-    response: Body | None,
+    response: Json | None,
     sources: Sequence[Path],
     wiring: Wiring,
-) -> tuple[str, int, Body]:
+) -> tuple[str, int, Json]:
     """Check a draft against the citations of a response, files, or the passages found for it.
 
     Returns the draft, the status and the body of the reply. `LoadError`: a file cannot be read, or
     `response` has no citations.
     """
     text = text_file(draft)
-    request: Body = {"text": text, "namespace": namespace}
+    request: Json = {"text": text, "namespace": namespace}
     if response is not None:
         request["citations"] = _citations(response)
     if sources:
@@ -44,7 +42,7 @@ def check_file(
     return text, reply["statusCode"], json.loads(reply["body"])
 
 
-def _citations(response: Body) -> list[Body]:
+def _citations(response: Json) -> list[Json]:
     citations = response.get("citations")
     if not isinstance(citations, list) or not all(
         isinstance(row, dict)
@@ -57,7 +55,7 @@ def _citations(response: Body) -> list[Body]:
     return [{"rank": row["rank"], "uuid": row["uuid"]} for row in citations]
 
 
-def show_check(text: str, status: int, body: Body) -> None:
+def show_check(text: str, status: int, body: Json) -> None:
     """Print a problem, or a line per sentence and per issue, then the verdict on the whole."""
     if status != 200:
         show_problem(body)

@@ -87,7 +87,7 @@ def _command(requirements: Path, folder: Path) -> list[str]:
     if importlib.util.find_spec("pip") is not None:
         pip = [sys.executable, "-m", "pip", "download", "--disable-pip-version-check"]
         start = [*pip, "-d", str(folder)]
-    elif (uv := shutil.which("uv")) is not None:
+    elif uv := shutil.which("uv"):
         start = [uv, "pip", "install", "--no-config"]
         start += ["--python", sys.executable, "--target", str(folder)]
     else:

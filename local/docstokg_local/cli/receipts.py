@@ -126,7 +126,7 @@ def _chunks(response: Any) -> Any:
     names = ("uuid", "chunk_id", "doc_id", "document_name", "page", "section", "uri", "anchor")
     chunks = {}
     for citation in response.citations:
-        if (source := texts.get(citation.uuid)) is not None:
+        if source := texts.get(citation.uuid):
             fields = {name: getattr(citation, name) for name in (*names, "text_sha256")}
             fields |= {"text": source.text, "char_start": source.char_start, "run_id": ""}
             stored = StoredChunk(**fields)

@@ -3,6 +3,7 @@
 import sys
 from typing import get_args
 
+from docstokg.contracts.model import field_texts
 from docstokg.settings import PARTS, SECRETS, variable
 
 HEAD = """# Settings
@@ -16,13 +17,22 @@ This page is written by `make settings-page`.
 """
 
 
+def descriptions() -> dict[str, str]:
+    """Return the description of each setting, by field; raise KeyError if one has none."""
+    return {
+        field: about.description or field_texts(part)[field]
+        for part in PARTS
+        for field, about in part.model_fields.items()
+    }
+
+
 def page() -> str:
     """Return the page as Markdown."""
-    parts = []
+    parts, texts = [], descriptions()
     for part in PARTS:
         rows = [
             f"| `{variable(field)}` | {_default(field, about.default)} | "
-            f"{_choices(about.annotation)}{about.description} |"
+            f"{_choices(about.annotation)}{texts[field]} |"
             for field, about in part.model_fields.items()
         ]
         head = f"## {(part.__doc__ or '').rstrip('.')}\n\n| variable | default | |\n|---|---|---|\n"

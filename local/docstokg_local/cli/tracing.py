@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from docstokg.contracts import Json
 from docstokg.domain.deadline import Deadline
 from docstokg_local.cli.exit_codes import DONE, NOT_GOOD
 from docstokg_local.cli.options import Index, argument, flag, option, wiring_of
@@ -16,7 +17,6 @@ from docstokg_local.cli.printing import echo
 if TYPE_CHECKING:
     from docstokg.contracts.state import TraceMessage
 
-Line = dict[str, Any]
 # Fields that are not repeated at the end of a line.
 LEADING = ("level", "event", "time_ms", "request_id", "function")
 BAD = ("ERROR", "WARNING")
@@ -26,7 +26,7 @@ READ_S = 20.0
 type Clients = Callable[[str], Any]
 
 
-def lines_of(texts: Iterable[tuple[str, str]], request_id: str) -> list[Line]:
+def lines_of(texts: Iterable[tuple[str, str]], request_id: str) -> list[Json]:
     """Return the JSON lines of one request, oldest first; others and invalid ones are skipped.
 
     `texts`: function names and log lines.
@@ -50,13 +50,13 @@ def aws_log_lines(clients: Clients, environment: str, request_id: str) -> Iterat
     resources = pages.paginate(StackName=f"docstokg-{environment}")
     groups = "StackResourceSummaries[?ResourceType=='AWS::Logs::LogGroup']"
     for resource in resources.search(groups):
-        if (function := FUNCTION.match(resource["LogicalResourceId"])) is not None:
+        if function := FUNCTION.match(resource["LogicalResourceId"]):
             group = resource["PhysicalResourceId"]
             events = logs.paginate(logGroupName=group, filterPattern=f'"{request_id}"')
             yield from ((function[1], text) for text in events.search("events[].message"))
 
 
-def request_report(lines: list[Line]) -> Iterator[str]:
+def request_report(lines: list[Json]) -> Iterator[str]:
     """Yield the lines as text, then the first fault; raise IndexError without lines."""
     begun = lines[0]["time_ms"]
     for line in lines:

@@ -147,7 +147,7 @@ class StateMachine:
         try:
             result = future.result(timeout=min(state_s, left_s))
         except NotYet:
-            if future.done() and (error := future.exception()) is not None:
+            if future.done() and (error := future.exception()):
                 raise failure_of(error) from None
             if left_s <= state_s:
                 raise MachineTimedOut from None

@@ -5,6 +5,7 @@ from typing import Any
 
 from pydantic_core import from_json, to_json
 
+from docstokg.contracts import compact_json
 from docstokg.domain.budget import STATE_LIMIT_BYTES
 
 
@@ -20,7 +21,7 @@ def measured(value: Any, subject: str) -> bytes:
     try:
         data = to_json(value)
     except ValueError:  # three times as fast, but rejects lone surrogates
-        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        text = compact_json(value)
         data = text.encode("utf-8", "surrogatepass")
     if len(data) > STATE_LIMIT_BYTES:
         raise DataLimitExceeded(f"{subject}: {len(data)} bytes")

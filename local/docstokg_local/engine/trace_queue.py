@@ -64,7 +64,7 @@ class LocalTraceQueue:
 
     def _work(self) -> None:
         clean_at = time.monotonic()
-        while (message := self._waiting.get()) is not None:
+        while message := self._waiting.get():
             if time.monotonic() >= clean_at and self._is_the_one():
                 clean_at = time.monotonic() + CLEAN_UP_EVERY_S
                 self._clean_up()

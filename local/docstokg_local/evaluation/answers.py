@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from docstokg.contracts import Json
 from docstokg.contracts.model import Many
 from docstokg.domain.answer import notices
 from docstokg.domain.text.words import fold
@@ -23,7 +24,6 @@ from docstokg_local.cli.question import with_answer
 from docstokg_local.evaluation.calibration import roc_area
 from docstokg_local.evaluation.retrieval import ask_all, read_lines, report_of, table_of
 
-Report = dict[str, Any]
 SNIPPETS = 5
 # Minimum share of a statement's content words in a right citation.
 HELD = 0.6
@@ -60,7 +60,7 @@ def read_answers(folder: Path, limit: int | None) -> list[WrittenAnswer]:
     short = not files
     files = files or sorted(folder.glob("questions*.jsonl"))
 
-    def parse(value: dict[str, Any]) -> WrittenAnswer | None:
+    def parse(value: Json) -> WrittenAnswer | None:
         if short and not isinstance(value.get("answer"), str):
             return None
         # The evidence format differs between sets.
@@ -117,7 +117,7 @@ def is_right(answer: str, gold: str) -> bool:
     return word_share([answer], gold) >= 0.5
 
 
-def judged(reference: WrittenAnswer, body: Mapping[str, Any]) -> Report:
+def judged(reference: WrittenAnswer, body: Mapping[str, Any]) -> Json:
     """Return the measures of one response; an abstention counts as an empty answer."""
     answer = body["answer"]
     silent = not answer or notices.is_abstention(answer)
@@ -128,7 +128,7 @@ def judged(reference: WrittenAnswer, body: Mapping[str, Any]) -> Report:
     grounding = body["grounding"] or {}
     scores = [c["score"] for c in citations[: grounding.get("total_citations", 0)]]
     sentences = grounding.get("sentences", ())
-    report: Report = {
+    report: Json = {
         "id": reference.id,
         "type": reference.type,
         "question": reference.question,
@@ -162,9 +162,9 @@ def judged(reference: WrittenAnswer, body: Mapping[str, Any]) -> Report:
 
 def evaluate_answers(
     folder: Path, questions: Sequence[WrittenAnswer], namespace: str, model: str, settings: Settings
-) -> Report:
+) -> Json:
     """Answer all questions with written answers and return the report; failed ones count 0."""
-    rows: list[Report] = []
+    rows: list[Json] = []
     fields = {"namespace": namespace, "verbosity": "full"}
     fields = with_answer({**fields, "budget": {"timeout_s": settings.max_timeout_s}}, model)
     took = ask_all(
@@ -187,13 +187,13 @@ def evaluate_answers(
     return report_of(folder, len(questions), namespace, settings, [run], model=model)
 
 
-def summary(rows: Collection[Report], count: int | None = None) -> Report:
+def summary(rows: Collection[Json], count: int | None = None) -> Json:
     """Return averages over `count` questions (default: rows); missing rows count 0.
 
     Those of citations: over rows that have them, else None.
     """
     total = count or len(rows) or 1
-    report: Report = {"n": total}
+    report: Json = {"n": total}
     for name in ("f1", "rouge_l", "words", "abstained", "right", "answer_words@5"):
         report[name] = round(sum(float(row[name]) for row in rows) / total, 4)
     for name in ("citation_precision", "citation_recall"):
@@ -202,9 +202,9 @@ def summary(rows: Collection[Report], count: int | None = None) -> Report:
     return report
 
 
-def by_level(rows: Collection[Report]) -> Report:
+def by_level(rows: Collection[Json]) -> Json:
     """Return number and share of right answers per level that has any, without abstentions."""
-    report: Report = {}
+    report: Json = {}
     for level in LEVELS:
         level_rows = [r for r in rows if r["confidence_level"] == level and not r["abstained"]]
         if level_rows:
@@ -213,7 +213,7 @@ def by_level(rows: Collection[Report]) -> Report:
     return report
 
 
-def confidence_area(rows: Collection[Report]) -> float | None:
+def confidence_area(rows: Collection[Json]) -> float | None:
     """Return the `roc_area` of confidence for right answers, without abstentions."""
     answered = [row for row in rows if not row["abstained"]]
     values = [float(row["confidence"]) for row in answered]
@@ -221,7 +221,7 @@ def confidence_area(rows: Collection[Report]) -> float | None:
     return None if area is None else round(area, 4)
 
 
-def show_answers(report: Report) -> None:
+def show_answers(report: Json) -> None:
     """Print the metrics, also per type, and the AUC of confidence."""
     out, run = screen(), report["runs"][0]
     names = list(run["metrics"])

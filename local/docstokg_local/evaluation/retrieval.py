@@ -32,7 +32,6 @@ CHANNELS: tuple[Channel, ...] = ("bm25", "splade", "dense")
 PARTS = ("index", "graph", "embedder", "sparse")
 ABLATIONS = ("graph", *CHANNELS, "mmr", "rrf", *(f"down:{part}" for part in PARTS))
 WARM_UP = 1
-Report = Json
 
 
 class Question(Line):
@@ -116,7 +115,7 @@ def evaluate(
     namespace: str,
     ablations: Sequence[str],
     settings: Settings,
-) -> Report:
+) -> Json:
     """Ask every question in every run; raise `Misconfigured` for an unknown ablation."""
     runs, shared = runs_of(ablations), Wiring(settings, Telemetry(level="ERROR"))
     reports = [measure(run, questions, namespace, shared) for run in runs]
@@ -124,8 +123,8 @@ def evaluate(
 
 
 def report_of(
-    folder: Path, count: int, namespace: str, settings: Settings, runs: list[Report], **fields: str
-) -> Report:
+    folder: Path, count: int, namespace: str, settings: Settings, runs: list[Json], **fields: str
+) -> Json:
     """Return the report of runs with set, commit and settings."""
     return {
         "set": folder.resolve().name,
@@ -144,7 +143,7 @@ def ask_all[Asked](
     requests: Sequence[tuple[Asked, Json]],
     take: Callable[[Asked, Json], None],
     warm_up: int = 0,
-) -> Report:
+) -> Json:
     """Send requests to the state machine; call `take` with each successful body.
 
     Returns p50 and p95 of each step in ms, and counts of errors and degraded replies. The first
@@ -177,7 +176,7 @@ def ask_all[Asked](
     return {"latency_ms": latency, "errors": errors, "degraded": degraded}
 
 
-def measure(run: Run, questions: Sequence[Question], namespace: str, shared: Wiring) -> Report:
+def measure(run: Run, questions: Sequence[Question], namespace: str, shared: Wiring) -> Json:
     """Return the metrics of one run; failed questions count 0; ZeroDivisionError without any."""
     totals, citations = dict.fromkeys(METRICS, 0.0), Counter[str]()
 
@@ -255,9 +254,7 @@ def commit() -> str | None:
     return output.strip()
 
 
-def table_of(
-    out: Console, report: Report, first: str, columns: Iterable[str], suffix: str
-) -> Table:
+def table_of(out: Console, report: Json, first: str, columns: Iterable[str], suffix: str) -> Table:
     """Return a table for a report without rows; `suffix`: end of its title."""
     title = f"{report['set']}: {report['n']} questions, namespace {report['namespace']}{suffix}"
     box = SIMPLE_HEAD if out.is_terminal else None
@@ -268,7 +265,7 @@ def table_of(
     return table
 
 
-def show_report(report: Report) -> None:
+def show_report(report: Json) -> None:
     """Print a table of all runs."""
     out = screen()
     columns = (*METRICS, "citations", "errors", "degraded", "p50 ms", "p95 ms")

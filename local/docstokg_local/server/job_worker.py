@@ -62,7 +62,7 @@ def work(settings: Settings, keep_running: Callable[[], bool]) -> None:
     try:
         idle_since = time.monotonic()
         while time.monotonic() - idle_since < IDLE_S:
-            if (taken := queue.take()) is not None:
+            if taken := queue.take():
                 job_id = taken[0].job_id
                 seconds = _turn(wiring, queue, *taken, counts.get(job_id, 1))
                 counts = {job_id: counts.get(job_id, 1) * FASTER if seconds < TURN_S else 1}

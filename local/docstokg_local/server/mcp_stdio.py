@@ -75,7 +75,7 @@ def serve_stdio(  # noqa: C901 - one function per line of input
         progress = Progress(token)
 
         def notify(name: str, value: Any) -> bool:
-            if (note := progress.of(name, value)) is not None:
+            if note := progress.of(name, value):
                 send(json.dumps(note))
             return True
 

@@ -1,27 +1,24 @@
 """The contract as OpenAPI 3.1."""
 
-import ast
 import json
 from collections import defaultdict
 from collections.abc import Collection
 from importlib import import_module
-from itertools import pairwise
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
-from docstokg import __version__, contracts
-from docstokg.contracts import chat, documents
+from docstokg import __version__
+from docstokg.contracts import Json, chat, documents
 from docstokg.contracts.documents import MAX_DOCUMENTS, MAX_QUEUED
 from docstokg.contracts.health import Health
+from docstokg.contracts.model import DescribedSchema
 from docstokg.contracts.request import NAMESPACE_PATTERN
 from docstokg.contracts.response import Problem
 from docstokg.contracts.routes import ROUTES, Route, RouteName
 from docstokg.usecases.live import EVENTS
 
-Json = dict[str, Any]
 KEYS = "/.well-known/docstokg-keys.json"
 _PROBLEMS = {
     400: "The request is invalid; `errors` lists all errors.",
@@ -129,9 +126,10 @@ def document() -> Json:
         if route.reply:
             models[_model(route.reply)] = "serialization"
     _, schemas = models_json_schema(
-        list(models.items()), ref_template="#/components/schemas/{model}"
+        list(models.items()),
+        ref_template="#/components/schemas/{model}",
+        schema_generator=DescribedSchema,
     )
-    _describe_fields(schemas["$defs"])
     paths: dict[str, Json] = defaultdict(dict)
     for route in ROUTES:
         description = {"description": route.description} if route.description else {}
@@ -162,24 +160,6 @@ def document() -> Json:
             },
         },
     }
-
-
-def _describe_fields(schemas: Json) -> None:
-    texts: dict[str, dict[str, str]] = {}
-    for path in sorted(Path(contracts.__path__[0]).glob("*.py")):
-        for model in ast.parse(path.read_text("utf-8")).body:
-            if not isinstance(model, ast.ClassDef):
-                continue
-            field_texts = texts[model.name] = {}
-            for base in model.bases:
-                field_texts |= texts.get(ast.unparse(base), {})
-            for pair in pairwise(model.body):
-                match pair:
-                    case ast.AnnAssign(ast.Name(name)), ast.Expr(ast.Constant(str(text))):
-                        field_texts[name.rstrip("_")] = text
-    for name in schemas.keys() & texts.keys():
-        for field, text in texts[name].items():
-            schemas[name]["properties"][field]["description"] = text
 
 
 def _model(name: str) -> type[BaseModel]:

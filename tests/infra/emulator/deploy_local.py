@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -89,15 +90,20 @@ class Run:
     def __init__(self, account: Account, stores: Stores | None, folder: Path) -> None:
         self.account, self.stores, self.folder = account, stores, folder
         self.rows: list[tuple[str, float, str]] = []
+        self.failure = ""
         self.last = ""
 
     @contextmanager
     def step(self, name: str) -> Iterator[list[str]]:
-        """Time a step; yield the list of its notes."""
+        """Time a step; yield the list of its notes. Keep the name and error of a failed one."""
         notes: list[str] = []
         begun = time.monotonic()
         sys.stderr.write(f"{name} ...\n")
-        yield notes
+        try:
+            yield notes
+        except BaseException as error:
+            self.failure = self.failure or f'the step "{name}" failed: {error!r}'
+            raise
         seconds = time.monotonic() - begun
         self.rows.append((name, seconds, "; ".join(notes)))
         sys.stderr.write(f"{name}: {seconds:.1f} s; {'; '.join(notes)}\n")
@@ -605,14 +611,18 @@ def main() -> None:
         run = Run(account, endpoints, Path(named))
         try:
             go(run)
-        except BaseException:
+        except BaseException as error:
+            run.failure = run.failure or f"failed between two steps: {error!r}"
             sys.stderr.write(f"{complaints(run)}\n{account.log()}\n")
-            raise
+            traceback.print_exc()
         finally:
             sys.stdout.write(text := report(run))
+            sys.stdout.flush()
             if options.out:
                 options.out.write_text(text, encoding="utf-8")
             account.close()
+    if run.failure:
+        raise SystemExit(f"make deploy-local: {' '.join(run.failure.split())[:400]}")
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ from pydantic import BaseModel, ValidationError
 
 from docstokg import __version__
 from docstokg.adapters.exchange import UNREAD, NeverSent, exchanged, host_of
+from docstokg.contracts import Json
 from docstokg.contracts.check import CheckRequest, CheckResponse
 from docstokg.contracts.documents import DocumentPage, DocumentsRequest, Job, JobAccepted
 from docstokg.contracts.fields import AnswerFields, SearchFields
@@ -176,7 +177,7 @@ class Client:
         self,
         route: RouteName,
         expected: type[Reply],
-        body: dict[str, Any] | None,
+        body: Json | None,
         timeout_s: float | None,
         parameters: Mapping[str, str] | None = None,
     ) -> Reply:
@@ -203,7 +204,7 @@ class Client:
         method: str,
         path: str,
         expected: type[Reply],
-        body: dict[str, Any] | None,
+        body: Json | None,
         deadline: Deadline,
     ) -> Reply:
         text = None if body is None else json.dumps(body, ensure_ascii=False)
@@ -268,7 +269,7 @@ class AsyncClient:
     close = _coroutine(Client.close)
 
 
-def anthropic_blocks(response: RAGResponse) -> list[dict[str, Any]]:
+def anthropic_blocks(response: RAGResponse) -> list[Json]:
     """Return the answer as text blocks with `char_location` citations, like Anthropic's API.
 
     `document_index` counts the response's documents from 0. Offsets count in the document, or in
@@ -288,7 +289,7 @@ def anthropic_blocks(response: RAGResponse) -> list[dict[str, Any]]:
         }
         for citation, place in zip(response.citations, places, strict=True)
     }
-    blocks: list[dict[str, Any]] = []
+    blocks: list[Json] = []
     at = 0
     for sentence in report.sentences if report is not None else ():
         cited = [locations[rank] for rank in sentence.citations if rank in locations]
@@ -308,7 +309,7 @@ def _path(route: Route, parameters: Mapping[str, str]) -> str:
 
 def _request_body(
     contract: type[BaseModel], query: str | BaseModel, fields: Mapping[str, Any]
-) -> dict[str, Any]:
+) -> Json:
     if isinstance(query, BaseModel):
         return _body(
             type(query).model_validate(query.model_dump(exclude_unset=True) | dict(fields))
@@ -316,11 +317,11 @@ def _request_body(
     return _body(contract.model_validate({"query": query, **fields}))
 
 
-def _body(request: BaseModel) -> dict[str, Any]:
+def _body(request: BaseModel) -> Json:
     return request.model_dump(mode="json", exclude_unset=True)
 
 
-def _within_budget(body: dict[str, Any], left_s: float) -> dict[str, Any]:
+def _within_budget(body: Json, left_s: float) -> Json:
     budget = body.get("budget", {})
     if "timeout_s" in budget:
         return body

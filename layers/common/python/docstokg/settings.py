@@ -91,64 +91,62 @@ DEFAULT_STORE = "sqlite:///.docstokg/store.sqlite"
 class IndexSettings(Contract):
     """Index: chunks and facts."""
 
-    index_url: str = Field(
-        DEFAULT_STORE,
-        description="sqlite:///PATH, or http(s):// URL of OpenSearch; without .docstokg/ in the "
-        "current folder, commands use the user's data folder",
-    )
-    index_auth: Literal["basic", "sigv4-es", "sigv4-aoss"] = Field(
-        "basic", description="OpenSearch authentication: password or IAM"
-    )
-    index_user: str | None = Field(None, description="OpenSearch user, for `basic`")
-    index_password: str | None = Field(None, description="OpenSearch password, for `basic`")
-    index_name: str = Field(
-        "docstokg", description="alias of the chunk index; -facts is appended for facts"
-    )
-    index_shards: int = Field(1, ge=1, description="primary shards of a new OpenSearch index")
-    index_replicas: int | None = Field(
-        None, ge=0, description="replicas of each; default: one if there is a second node"
-    )
+    index_url: str = DEFAULT_STORE
+    """sqlite:///PATH, or http(s):// URL of OpenSearch; without .docstokg/ in the current folder,
+    commands use the user's data folder"""
+    index_auth: Literal["basic", "sigv4-es", "sigv4-aoss"] = "basic"
+    """OpenSearch authentication: password or IAM"""
+    index_user: str | None = None
+    """OpenSearch user, for `basic`"""
+    index_password: str | None = None
+    """OpenSearch password, for `basic`"""
+    index_name: str = "docstokg"
+    """alias of the chunk index; -facts is appended for facts"""
+    index_shards: int = Field(1, ge=1)
+    """primary shards of a new OpenSearch index"""
+    index_replicas: int | None = Field(None, ge=0)
+    """replicas of each; default: one if there is a second node"""
 
 
 class GraphSettings(Contract):
     """Graph: entities and relations."""
 
-    graph_url: str = Field(DEFAULT_STORE, description="sqlite:///PATH, neo4j(+s):// or bolt:// URL")
-    graph_user: str = Field("neo4j", description="Neo4j user")
-    graph_password: str | None = Field(None, description="Neo4j password")
-    graph_database: str = Field("neo4j", description="Neo4j database")
-    graph_budget_per_minute: int = Field(
-        60, ge=1, description="maximum graph walks per caller and minute"
-    )
+    graph_url: str = DEFAULT_STORE
+    """sqlite:///PATH, neo4j(+s):// or bolt:// URL"""
+    graph_user: str = "neo4j"
+    """Neo4j user"""
+    graph_password: str | None = None
+    """Neo4j password"""
+    graph_database: str = "neo4j"
+    """Neo4j database"""
+    graph_budget_per_minute: int = Field(60, ge=1)
+    """maximum graph walks per caller and minute"""
 
 
 class ModelSettings(Contract):
     """Language models."""
 
-    llm_base_url: str | None = Field(None, description="base URL of an OpenAI-compatible API")
-    llm_api_key: str | None = Field(None, description="API key for that URL or for the provider")
-    openai_api_key: str | None = Field(None, description="OpenAI API key")
-    anthropic_api_key: str | None = Field(None, description="Anthropic API key")
-    provider_urls: tuple[str, ...] = Field(
-        (), description="alternative base URLs: openai=URL, anthropic=URL, bedrock=URL"
-    )
-    llm_fallback_model: str | None = Field(
-        None, description="model used if the requested one fails; extractive is always available"
-    )
-    models: tuple[str, ...] = Field(
-        MODELS,
-        description="models allowed in requests; prefixes: openai/, anthropic/, bedrock/, gateway/",
-    )
-    model_table: tuple[str, ...] = Field(
-        (),
-        description="models missing in litellm's table: NAME=TOKENS or NAME=TOKENS/IN/OUT (context "
-        "size, dollars per million tokens)",
-    )
-    allow_system_prompt: bool = Field(True, description="pass the client's style hint to the model")
-    repair: Literal["attribute", "drop", "report"] = Field(
-        "report",
-        description="drop: remove unsupported sentences; attribute: add missing markers",
-    )
+    llm_base_url: str | None = None
+    """base URL of an OpenAI-compatible API"""
+    llm_api_key: str | None = None
+    """API key for that URL or for the provider"""
+    openai_api_key: str | None = None
+    """OpenAI API key"""
+    anthropic_api_key: str | None = None
+    """Anthropic API key"""
+    provider_urls: tuple[str, ...] = ()
+    """alternative base URLs: openai=URL, anthropic=URL, bedrock=URL"""
+    llm_fallback_model: str | None = None
+    """model used if the requested one fails; extractive is always available"""
+    models: tuple[str, ...] = MODELS
+    """models allowed in requests; prefixes: openai/, anthropic/, bedrock/, gateway/"""
+    model_table: tuple[str, ...] = ()
+    """models missing in litellm's table: NAME=TOKENS or NAME=TOKENS/IN/OUT (context size, dollars
+    per million tokens)"""
+    allow_system_prompt: bool = True
+    """pass the client's style hint to the model"""
+    repair: Literal["attribute", "drop", "report"] = "report"
+    """drop: remove unsupported sentences; attribute: add missing markers"""
 
     @field_validator("model_table")
     @classmethod
@@ -160,46 +158,39 @@ class ModelSettings(Contract):
 class EncoderSettings(Contract):
     """Encoders."""
 
-    embed_provider: Literal[EmbedderName, "none"] = Field(
-        "local", description="embedding provider; none: no vectors, only words and sparse weights"
-    )
-    embed_base_url: tuple[str, ...] = Field(
-        (), description="alternative base URLs of that provider; on failure the next is tried"
-    )
-    embed_model: str | None = Field(
-        None,
-        description="model; default: the provider's; local: also `multilingual` or a model folder",
-    )
-    embed_dimension: int | None = Field(
-        None, description="vector dimension; required for unknown models"
-    )
-    embed_api_key: str | None = Field(None, description="API key of the embedding provider")
-    sparse: Literal["local", "none"] = Field(
-        "local", description="encoder of learned sparse weights"
-    )
-    reader: Literal["auto", "none"] = Field(
-        "auto",
-        description="model that chooses the built-in model's quotation; auto: if the local encoder "
-        "is installed",
-    )
-    names: Literal["auto", "rule"] = Field(
-        "auto", description="name recognition during a load; auto: spaCy if installed"
-    )
-    provider_jina_enabled: bool = Field(
-        True, description="flag: allow Jina for embeddings and reranking"
-    )
+    embed_provider: Literal[EmbedderName, "none"] = "local"
+    """embedding provider; none: no vectors, only words and sparse weights"""
+    embed_base_url: tuple[str, ...] = ()
+    """alternative base URLs of that provider; on failure the next is tried"""
+    embed_model: str | None = None
+    """model; default: the provider's; local: also `multilingual` or a model folder"""
+    embed_dimension: int | None = None
+    """vector dimension; required for unknown models"""
+    embed_api_key: str | None = None
+    """API key of the embedding provider"""
+    sparse: Literal["local", "none"] = "local"
+    """encoder of learned sparse weights"""
+    reader: Literal["auto", "none"] = "auto"
+    """model that chooses the built-in model's quotation; auto: if the local encoder is installed"""
+    names: Literal["auto", "rule"] = "auto"
+    """name recognition during a load; auto: spaCy if installed"""
+    provider_jina_enabled: bool = True
+    """flag: allow Jina for embeddings and reranking"""
 
 
 class RerankSettings(Contract):
     """Reranker."""
 
-    rerank_provider: RerankerName = Field("none", description="reranker provider")
-    rerank_base_url: str | None = Field(None, description="alternative base URL of that provider")
-    rerank_model: str | None = Field(None, description="reranker model; default: the provider's")
-    rerank_api_key: str | None = Field(None, description="API key of the rerank provider")
-    rerank_model_path: str | None = Field(
-        None, description="ONNX cross-encoder, for `local` and as fallback of a remote reranker"
-    )
+    rerank_provider: RerankerName = "none"
+    """reranker provider"""
+    rerank_base_url: str | None = None
+    """alternative base URL of that provider"""
+    rerank_model: str | None = None
+    """reranker model; default: the provider's"""
+    rerank_api_key: str | None = None
+    """API key of the rerank provider"""
+    rerank_model_path: str | None = None
+    """ONNX cross-encoder, for `local` and as fallback of a remote reranker"""
 
 
 class VerifierSettings(Contract):
@@ -208,17 +199,12 @@ class VerifierSettings(Contract):
     verifier: str | None = Field(
         None, description=f"{VERIFIERS}; https: Text Embeddings Inference; default: none"
     )
-    verifier_api_key: str | None = Field(None, description="API key of an https:// verifier")
-    verifier_label: str = Field(
-        "entailment", description="label of supported claims, for https://HOST/predict"
-    )
-    verifier_threshold: float = Field(
-        0.5,
-        ge=0,
-        le=1,
-        description="minimum probability of a supported claim; verifier.json of an onnx:FOLDER "
-        "takes precedence",
-    )
+    verifier_api_key: str | None = None
+    """API key of an https:// verifier"""
+    verifier_label: str = "entailment"
+    """label of supported claims, for https://HOST/predict"""
+    verifier_threshold: float = Field(0.5, ge=0, le=1)
+    """minimum probability of a supported claim; verifier.json of an onnx:FOLDER takes precedence"""
 
     @field_validator("verifier")
     @classmethod
@@ -231,38 +217,30 @@ class VerifierSettings(Contract):
 class RankingSettings(Contract):
     """Ranking."""
 
-    fusion: Literal["minmax", "rrf"] = Field("minmax", description="score fusion of the channels")
-    min_score: float = Field(
-        0.3, ge=0, le=1, description="minimum relevance score; below it an answer has a warning"
-    )
-    answer_min_probability: float = Field(
-        0.35,
-        ge=0,
-        le=1,
-        description="minimum probability of an `extractive` answer; below it there is no answer",
-    )
-    max_timeout_s: float = Field(
-        25.0, ge=1, le=60, description="maximum timeout of a request, in seconds"
-    )
-    default_timeout_s: float = Field(
-        12.0,
-        ge=1,
-        le=60,
-        description="default timeout of a request, in seconds; also for chats and the page",
-    )
-    domains: tuple[str, ...] = Field(
-        ("ontology",), description="subject domains: entry points of group docstokg.domains"
-    )
-    kg_enabled: bool = Field(True, description="flag: use the graph")
-    kg_boost_enabled: bool = Field(
-        True, description="flag: boost chunks that mention an entity of the question"
-    )
-    kg_boost_value: float = Field(
-        0.1, ge=0, le=1, description="flag: size of that boost, as a fraction of the score"
-    )
-    kg_2hop_enabled: bool = Field(True, description="flag: allow a second hop")
-    feature_verbosity_graph: bool = Field(True, description="flag: allow verbosity `graph`")
-    feature_traversal_tool: bool = Field(True, description="flag: serve /v1/traverse and its tool")
+    fusion: Literal["minmax", "rrf"] = "minmax"
+    """score fusion of the channels"""
+    min_score: float = Field(0.3, ge=0, le=1)
+    """minimum relevance score; below it an answer has a warning"""
+    answer_min_probability: float = Field(0.35, ge=0, le=1)
+    """minimum probability of an `extractive` answer; below it there is no answer"""
+    max_timeout_s: float = Field(25.0, ge=1, le=60)
+    """maximum timeout of a request, in seconds"""
+    default_timeout_s: float = Field(12.0, ge=1, le=60)
+    """default timeout of a request, in seconds; also for chats and the page"""
+    domains: tuple[str, ...] = ("ontology",)
+    """subject domains: entry points of group docstokg.domains"""
+    kg_enabled: bool = True
+    """flag: use the graph"""
+    kg_boost_enabled: bool = True
+    """flag: boost chunks that mention an entity of the question"""
+    kg_boost_value: float = Field(0.1, ge=0, le=1)
+    """flag: size of that boost, as a fraction of the score"""
+    kg_2hop_enabled: bool = True
+    """flag: allow a second hop"""
+    feature_verbosity_graph: bool = True
+    """flag: allow verbosity `graph`"""
+    feature_traversal_tool: bool = True
+    """flag: serve /v1/traverse and its tool"""
 
     @property
     def traverses(self) -> bool:
@@ -273,89 +251,72 @@ class RankingSettings(Contract):
 class CacheSettings(Contract):
     """Caches."""
 
-    cache_dir: str = Field(
-        "~/.cache/docstokg", description="folder of cached vectors, responses and downloads"
-    )
-    tables: tuple[str, ...] = Field(
-        (),
-        description="DynamoDB tables: cache=NAME for responses, circuit=NAME for circuit breakers",
-    )
+    cache_dir: str = "~/.cache/docstokg"
+    """folder of cached vectors, responses and downloads"""
+    tables: tuple[str, ...] = ()
+    """DynamoDB tables: cache=NAME for responses, circuit=NAME for circuit breakers"""
 
 
 class AccessSettings(Contract):
     """Authentication."""
 
-    auth: Literal["off", "keys"] = Field(
-        "off", description="keys: require X-Api-Key or Authorization: Bearer"
-    )
-    hosts: tuple[str, ...] = Field(
-        (), description="with auth off: accepted Host names in addition to loopback"
-    )
-    cors_origins: tuple[Origin, ...] = Field(
-        (), description="web pages that may call the server, such as https://HOST; *: all pages"
-    )
-    keys_file: str | None = Field(None, description="JSON file of API keys and their permissions")
-    open_metrics: bool = Field(False, description="with auth keys: serve /metrics without a key")
-    jwt_issuer: str | None = Field(None, description="issuer of JWTs, for the authoriser")
-    jwt_audience: str | None = Field(None, description="audience of JWTs")
-    jwt_jwks_url: str | None = Field(None, description="URL of the issuer's public keys")
-    jwt_claims: tuple[str, str, str, str] = Field(
-        ("aud", "namespaces", "groups", "load"),
-        description="claim names: audience (Cognito: client_id), readable namespaces, groups, "
-        "loadable namespaces",
-    )
-    plan_keys: str | None = Field(
-        None,
-        description="API keys of the gateway's usage plans, KEY=NAME,...; NAME is the `sub` or a "
-        "group of the tokens that may use it",
-    )
+    auth: Literal["off", "keys"] = "off"
+    """keys: require X-Api-Key or Authorization: Bearer"""
+    hosts: tuple[str, ...] = ()
+    """with auth off: accepted Host names in addition to loopback"""
+    cors_origins: tuple[Origin, ...] = ()
+    """web pages that may call the server, such as https://HOST; *: all pages"""
+    keys_file: str | None = None
+    """JSON file of API keys and their permissions"""
+    open_metrics: bool = False
+    """with auth keys: serve /metrics without a key"""
+    jwt_issuer: str | None = None
+    """issuer of JWTs, for the authoriser"""
+    jwt_audience: str | None = None
+    """audience of JWTs"""
+    jwt_jwks_url: str | None = None
+    """URL of the issuer's public keys"""
+    jwt_claims: tuple[str, str, str, str] = ("aud", "namespaces", "groups", "load")
+    """claim names: audience (Cognito: client_id), readable namespaces, groups, loadable
+    namespaces"""
+    plan_keys: str | None = None
+    """API keys of the gateway's usage plans, KEY=NAME,...; NAME is the `sub` or a group of the
+    tokens that may use it"""
 
 
 class OperationSettings(Contract):
     """Operation: logs, metrics, traces and AWS resources."""
 
-    public_url: str = Field(
-        "", description="address of the page for users, such as https://HOST; citations link to it"
-    )
-    receipt_key: str | None = Field(
-        None,
-        description="Ed25519 key of receipts: a PEM file, or the ARN of a secret with its text; "
-        "`docstokg receipt-key` makes one",
-    )
-    traces: str = Field("off", description="trace destination: off, local, or a queue URL")
-    appconfig: str | None = Field(
-        None, description="AppConfig APPLICATION/ENVIRONMENT/PROFILE of the flags"
-    )
-    secrets: str | None = Field(
-        None, description="Secrets Manager ids; each secret is a JSON object of settings"
-    )
-    environment: str | None = Field(
-        None, description="dimension of CloudWatch metrics; without it none are written"
-    )
-    workflow_arn: str | None = Field(
-        None, description="ARN of the answer state machine, for the MCP function"
-    )
-    route_functions: tuple[str, ...] = Field(
-        (),
-        description="check=ARN, documents=ARN, traverse=ARN for the MCP function; synthesize=ARN "
-        "for functions with a verifier llm:MODEL",
-    )
-    ingest_url: str | None = Field(
-        None, description="bucket for loading documents: s3://NAME or file:///FOLDER"
-    )
-    ingest_machine_arn: str | None = Field(
-        None, description="ARN of the load state machine; without it a server process loads"
-    )
-    load_concurrency: int = Field(
-        4, ge=1, description="loads at once in AWS, each into another namespace"
-    )
-    load_schedule_role: str | None = Field(
-        None, description="role that starts loads after changes of the bucket"
-    )
-    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
-        "INFO", description="minimum level of logged lines"
-    )
-    rag_log_snippets: bool = Field(False, description="log query text and snippets")
+    public_url: str = ""
+    """address of the page for users, such as https://HOST; citations link to it"""
+    receipt_key: str | None = None
+    """Ed25519 key of receipts: a PEM file, or the ARN of a secret with its text; `docstokg
+    receipt-key` makes one"""
+    traces: str = "off"
+    """trace destination: off, local, or a queue URL"""
+    appconfig: str | None = None
+    """AppConfig APPLICATION/ENVIRONMENT/PROFILE of the flags"""
+    secrets: str | None = None
+    """Secrets Manager ids; each secret is a JSON object of settings"""
+    environment: str | None = None
+    """dimension of CloudWatch metrics; without it none are written"""
+    workflow_arn: str | None = None
+    """ARN of the answer state machine, for the MCP function"""
+    route_functions: tuple[str, ...] = ()
+    """check=ARN, documents=ARN, traverse=ARN for the MCP function; synthesize=ARN for functions
+    with a verifier llm:MODEL"""
+    ingest_url: str | None = None
+    """bucket for loading documents: s3://NAME or file:///FOLDER"""
+    ingest_machine_arn: str | None = None
+    """ARN of the load state machine; without it a server process loads"""
+    load_concurrency: int = Field(4, ge=1)
+    """loads at once in AWS, each into another namespace"""
+    load_schedule_role: str | None = None
+    """role that starts loads after changes of the bucket"""
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+    """minimum level of logged lines"""
+    rag_log_snippets: bool = False
+    """log query text and snippets"""
 
 
 class Internal(Contract):

@@ -74,7 +74,7 @@ class Wiring:
     @once
     def search_index(self) -> ports.SearchIndex:
         """Return the index at `index_url`; raise `Misconfigured` for other schemes."""
-        if (path := sqlite_path(self.settings.index_url)) is not None:
+        if path := sqlite_path(self.settings.index_url):
             from docstokg.adapters.sqlite.index import SqliteIndex
 
             return SqliteIndex(path)
@@ -85,7 +85,7 @@ class Wiring:
     @once
     def index_writer(self) -> ports.IndexWriter:
         """Return the loading side of the index."""
-        if (path := sqlite_path(self.settings.index_url)) is not None:
+        if path := sqlite_path(self.settings.index_url):
             from docstokg.adapters.sqlite.index_writer import SqliteIndexWriter
 
             return SqliteIndexWriter(path)
@@ -96,7 +96,7 @@ class Wiring:
     @once
     def register(self) -> ports.DocumentRegister:
         """Return the register of documents, stored with the index."""
-        if (path := sqlite_path(self.settings.index_url)) is not None:
+        if path := sqlite_path(self.settings.index_url):
             from docstokg.adapters.sqlite.documents import SqliteRegister
 
             return SqliteRegister(path)
@@ -109,7 +109,7 @@ class Wiring:
         """Return the job queue: a file next to the embedded index, or in the cache folder."""
         from docstokg.adapters.sqlite.jobs import SqliteJobs
 
-        if (path := sqlite_path(self.settings.index_url)) is not None:
+        if path := sqlite_path(self.settings.index_url):
             return SqliteJobs(path.with_name(f"{path.name}.jobs"))
         place = f"{self.settings.index_url} {self.settings.index_name} {self.settings.graph_url}"
         name = hashlib.sha256(place.encode()).hexdigest()[:16]
@@ -145,7 +145,7 @@ class Wiring:
     @once
     def knowledge_graph(self) -> ports.KnowledgeGraph:
         """Return the graph at `graph_url`; raise `Misconfigured` for other schemes."""
-        if (path := sqlite_path(self.settings.graph_url)) is not None:
+        if path := sqlite_path(self.settings.graph_url):
             from docstokg.adapters.sqlite.graph import SqliteGraph
 
             return SqliteGraph(path)
@@ -165,7 +165,7 @@ class Wiring:
     @once
     def graph_writer(self) -> ports.GraphWriter:
         """Return the loading side of the graph."""
-        if (path := sqlite_path(self.settings.graph_url)) is not None:
+        if path := sqlite_path(self.settings.graph_url):
             from docstokg.adapters.sqlite.graph_writer import SqliteGraphWriter
 
             return SqliteGraphWriter(path)
@@ -215,7 +215,7 @@ class Wiring:
             return encoder if encoder.installed() else None
         if name in ("", minilm.MODEL):
             return minilm.OnnxMiniLm() if minilm.OnnxMiniLm.installed() else None
-        if (folder_path := folder.folder_of(name)) is not None:
+        if folder_path := folder.folder_of(name):
             return folder.FolderEncoder(folder_path)
         raise Misconfigured(f"DOCSTOKG_EMBED_MODEL {name!r} is no local model. {folder.INSTALL}")
 
@@ -470,7 +470,7 @@ class Wiring:
     @once
     def trace_store(self) -> ports.TraceStore:
         """Return the store of recorded traces."""
-        if (path := sqlite_path(self.settings.graph_url)) is not None:
+        if path := sqlite_path(self.settings.graph_url):
             from docstokg.adapters.sqlite.traces import SqliteTraces
 
             return SqliteTraces(path)

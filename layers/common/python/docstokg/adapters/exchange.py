@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any
 from urllib.parse import urlsplit
 
 import urllib3
@@ -24,7 +24,7 @@ from docstokg.errors import (
 from docstokg.observability import note, traced
 
 # Options of a request whose response `exchanged` reads.
-UNREAD: Final[dict[str, Any]] = {"redirect": False, "preload_content": False}
+UNREAD: dict[str, Any] = {"redirect": False, "preload_content": False}
 _BLOCK = 1 << 16
 # A connection refuses a limit of 0 s.
 LEAST_S = 0.001

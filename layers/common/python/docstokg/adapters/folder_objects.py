@@ -35,7 +35,7 @@ class FolderObjects:
         above = os.fsencode(after)
         keys = (key for key in self._keys(prefix) if os.fsencode(key) > above)
         page = heapq.nsmallest(PAGE, keys, key=os.fsencode)
-        return [stored for key in page if (stored := self._stored(key)) is not None]
+        return [stored for key in page if (stored := self._stored(key))]
 
     def get(self, key: str) -> bytes:
         """Return an object; raise KeyError if it is missing."""

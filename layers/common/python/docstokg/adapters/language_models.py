@@ -147,7 +147,7 @@ class LanguageModels:
         )
 
     def _model_facts(self, model: str) -> ModelFacts:
-        if (facts := self._access.facts_of(model)) is not None:
+        if facts := self._access.facts_of(model):
             return facts
         spec, route = find_spec("litellm"), self._access.route(model)
         if spec is None or spec.origin is None:

@@ -91,7 +91,7 @@ class OpenTelemetry:
         self, name: str, kind: SpanKind, fields: Mapping[str, object], parent: Context | None
     ) -> Iterator[None]:
         attributes = _attributes(fields)
-        if (operation := _OPERATIONS.get(name)) is not None:
+        if operation := _OPERATIONS.get(name):
             attributes["gen_ai.operation.name"] = operation
             target = fields.get("model") or fields.get("namespace")
             name = f"{operation} {target}"

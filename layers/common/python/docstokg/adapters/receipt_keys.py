@@ -5,7 +5,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable
-from typing import Any, Self
+from typing import Self
 
 import rfc8785
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_public_key,
 )
 
+from docstokg.contracts import Json
 from docstokg.errors import Misconfigured
 
 _BLOCK = re.compile(r"-----BEGIN ([A-Z ]+)-----.+?-----END \1-----", re.DOTALL)
@@ -78,7 +79,7 @@ class ReceiptKeys:
             raise Misconfigured(f"{source}: no private key; `docstokg receipt-key FILE` makes one")
         return keys
 
-    def sign(self, body: dict[str, Any]) -> str:
+    def sign(self, body: Json) -> str:
         """Return the signature of a response in base64.
 
         Raise AssertionError without a private key, ValueError as `signed_part`.
@@ -86,7 +87,7 @@ class ReceiptKeys:
         assert self._private is not None
         return base64.b64encode(self._private.sign(signed_part(body))).decode()
 
-    def is_signed(self, key_id: str, body: dict[str, Any], signature: str) -> bool:
+    def is_signed(self, key_id: str, body: Json, signature: str) -> bool:
         """Return whether key `key_id` made this signature of a response, in canonical base64.
 
         Raise KeyError for an unknown key, ValueError as `signed_part`.
@@ -99,7 +100,7 @@ class ReceiptKeys:
             return False
         return base64.b64encode(raw).decode() == signature
 
-    def key_set(self) -> dict[str, Any]:
+    def key_set(self) -> Json:
         """Return the public keys as a JSON Web Key Set."""
         use = {"alg": "EdDSA", "use": "sig"}
         return {"keys": [{**_jwk(key), "kid": name, **use} for name, key in self.public.items()]}
@@ -111,7 +112,7 @@ class ReceiptKeys:
         return self._private.private_bytes(*form).decode()
 
 
-def signed_part(body: dict[str, Any]) -> bytes:
+def signed_part(body: Json) -> bytes:
     """Return the canonical JSON of a response without `diagnostics` and the receipt's signature.
 
     Raise KeyError (null: AttributeError) without a receipt, ValueError for values without canonical

@@ -32,146 +32,141 @@ class LenientContract(BaseModel):
 class Part(LenientContract):
     """A part of a message; images and audio are not read."""
 
-    type: str = Field(description="`text`; other parts become a mark such as `[image]`")
-    text: str = Field("", description="text of the part")
+    type: str
+    """`text`; other parts become a mark such as `[image]`"""
+    text: str = ""
+    """text of the part"""
 
 
 class ChatMessage(LenientContract):
     """One message of a conversation."""
 
-    role: Literal["system", "developer", "user", "assistant", "tool", "function"] = Field(
-        description="the last `user` message is the question; earlier `user` and `assistant` "
-        "messages are its history; `system` and `developer` messages are style hints"
-    )
-    content: str | Many[Part] | None = Field(
-        None, description="text of the message, as a string or in parts"
-    )
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    """the last `user` message is the question; earlier `user` and `assistant` messages are its
+    history; `system` and `developer` messages are style hints"""
+    content: str | Many[Part] | None = None
+    """text of the message, as a string or in parts"""
 
 
 class OfferedTool(LenientContract):
     """A tool that a client offers; only `file_search` is read."""
 
-    type: str = Field("", description="`file_search`, or another type, which is ignored")
-    vector_store_ids: Many[str] | None = Field(None, description="namespaces to search")
+    type: str = ""
+    """`file_search`, or another type, which is ignored"""
+    vector_store_ids: Many[str] | None = None
+    """namespaces to search"""
 
 
 class StreamOptions(LenientContract):
     """Options of a stream."""
 
-    include_usage: bool | None = Field(None, description="include token usage")
+    include_usage: bool | None = None
+    """include token usage"""
 
 
 class ObjectSchema(LenientContract):
     """The schema of an object; only its own fields are read."""
 
-    required: Many[str] = Field((), description="among answer, citations, confidence")
-    properties: dict[str, Any] = Field({}, description="schemas of the fields")
+    required: Many[str] = ()
+    """among answer, citations, confidence"""
+    properties: dict[str, Any] = {}
+    """schemas of the fields"""
 
 
 class JsonSchema(LenientContract):
     """A named JSON schema."""
 
-    schema_: ObjectSchema = Field(ObjectSchema(), alias="schema", description="schema of an object")
+    schema_: ObjectSchema = Field(ObjectSchema(), alias="schema")
+    """schema of an object"""
 
 
 class ResponseFormat(LenientContract):
     """Format of the answer."""
 
-    type: Literal["text", "json_object", "json_schema"] = Field(
-        description="json_object: an object with answer and citations"
-    )
-    json_schema: JsonSchema | None = Field(None, description="schema, for json_schema")
+    type: Literal["text", "json_object", "json_schema"]
+    """json_object: an object with answer and citations"""
+    json_schema: JsonSchema | None = None
+    """schema, for json_schema"""
 
 
 class ModelRequest(LenientContract):
     """Fields of all requests in OpenAI's formats."""
 
-    model: str = Field(
-        min_length=1,
-        max_length=192,
-        description="model from `GET /v1/models`; `MODEL@NAMESPACE` selects a namespace",
-        examples=["extractive", "extractive@handbook"],
-    )
-    stream: bool | None = Field(None, description="true: send each checked sentence as an event")
-    temperature: float | None = Field(
-        None, ge=0, le=2, description="sampling temperature of the model"
-    )
-    tools: Many[OfferedTool] | None = Field(
-        None,
-        description="`vector_store_ids` of `file_search` select namespaces; no tool is called",
-    )
-    tool_choice: str | dict[str, Any] | None = Field(
-        None, description="none or auto; a required tool is refused"
-    )
+    model: str = Field(min_length=1, max_length=192, examples=["extractive", "extractive@handbook"])
+    """model from `GET /v1/models`; `MODEL@NAMESPACE` selects a namespace"""
+    stream: bool | None = None
+    """true: send each checked sentence as an event"""
+    temperature: float | None = Field(None, ge=0, le=2)
+    """sampling temperature of the model"""
+    tools: Many[OfferedTool] | None = None
+    """`vector_store_ids` of `file_search` select namespaces; no tool is called"""
+    tool_choice: str | dict[str, Any] | None = None
+    """none or auto; a required tool is refused"""
 
 
 class ChatRequest(ModelRequest):
     """Request body of `POST /v1/chat/completions`; other OpenAI fields are ignored."""
 
-    messages: Annotated[Many[ChatMessage], Field(min_length=1, max_length=2000)] = Field(
-        description="conversation; a follow-up question is rewritten from earlier messages"
-    )
-    stream_options: StreamOptions | None = Field(
-        None, description="stream options; only with `stream`"
-    )
-    max_tokens: int | None = Field(
-        None, ge=1, description="maximum tokens of the answer, at most 4096"
-    )
-    max_completion_tokens: int | None = Field(
-        None, ge=1, description="newer name of `max_tokens`; takes precedence"
-    )
-    n: Literal[1] | None = Field(None, description="number of answers; only 1 is supported")
-    stop: str | Annotated[Many[str], Field(max_length=4)] | None = Field(
-        None, description="the answer ends before the first of these texts"
-    )
-    response_format: ResponseFormat | None = Field(None, description="text or JSON")
+    messages: Annotated[Many[ChatMessage], Field(min_length=1, max_length=2000)]
+    """conversation; a follow-up question is rewritten from earlier messages"""
+    stream_options: StreamOptions | None = None
+    """stream options; only with `stream`"""
+    max_tokens: int | None = Field(None, ge=1)
+    """maximum tokens of the answer, at most 4096"""
+    max_completion_tokens: int | None = Field(None, ge=1)
+    """newer name of `max_tokens`; takes precedence"""
+    n: Literal[1] | None = None
+    """number of answers; only 1 is supported"""
+    stop: str | Annotated[Many[str], Field(max_length=4)] | None = None
+    """the answer ends before the first of these texts"""
+    response_format: ResponseFormat | None = None
+    """text or JSON"""
 
 
 class InputItem(LenientContract):
     """An item of the input; only messages are read."""
 
-    role: Literal["system", "developer", "user", "assistant"] | None = Field(
-        None, description="role of a message, as in a chat"
-    )
-    content: str | Many[Part] | None = Field(
-        None, description="text of the message, as a string or in parts"
-    )
+    role: Literal["system", "developer", "user", "assistant"] | None = None
+    """role of a message, as in a chat"""
+    content: str | Many[Part] | None = None
+    """text of the message, as a string or in parts"""
 
 
 class TextFormat(LenientContract):
     """Format of the text."""
 
-    type: Literal["text", "json_object", "json_schema"] = Field(
-        description="json_object: an object with answer and citations"
-    )
-    schema_: ObjectSchema | None = Field(
-        None, alias="schema", description="schema of an object, for json_schema"
-    )
+    type: Literal["text", "json_object", "json_schema"]
+    """json_object: an object with answer and citations"""
+    schema_: ObjectSchema | None = Field(None, alias="schema")
+    """schema of an object, for json_schema"""
 
 
 class TextOptions(LenientContract):
     """Options of the text."""
 
-    format: TextFormat | None = Field(None, description="text or JSON")
+    format: TextFormat | None = None
+    """text or JSON"""
 
 
 class ResponsesRequest(ModelRequest):
     """Request body of `POST /v1/responses`; other OpenAI fields are ignored."""
 
-    input: str | Annotated[Many[InputItem], Field(min_length=1, max_length=1999)] = Field(
-        description="question, or messages; the last one of `user` is the question"
-    )
-    instructions: str | None = Field(None, description="style hint, like a system message")
-    max_output_tokens: int | None = Field(
-        None, ge=1, description="maximum tokens of the answer, at most 4096"
-    )
-    text: TextOptions | None = Field(None, description="format of the answer")
-    previous_response_id: str | None = Field(
-        None, description="refused: no response is stored; send the earlier messages in `input`"
-    )
-    conversation: Any = Field(None, description="refused, like `previous_response_id`")
-    prompt: Any = Field(None, description="refused: no prompt is stored")
-    background: bool | None = Field(None, description="true is refused: no response is stored")
+    input: str | Annotated[Many[InputItem], Field(min_length=1, max_length=1999)]
+    """question, or messages; the last one of `user` is the question"""
+    instructions: str | None = None
+    """style hint, like a system message"""
+    max_output_tokens: int | None = Field(None, ge=1)
+    """maximum tokens of the answer, at most 4096"""
+    text: TextOptions | None = None
+    """format of the answer"""
+    previous_response_id: str | None = None
+    """refused: no response is stored; send the earlier messages in `input`"""
+    conversation: Any = None
+    """refused, like `previous_response_id`"""
+    prompt: Any = None
+    """refused: no prompt is stored"""
+    background: bool | None = None
+    """true is refused: no response is stored"""
 
 
 MODEL_NOT_FOUND = "model_not_found"
@@ -206,10 +201,9 @@ class UrlCitation(Contract):
     """end of the marker in the answer, exclusive"""
     title: str
     """title or name of the document"""
-    url: str = Field(
-        description="address of the passage on the page (DOCSTOKG_PUBLIC_URL), else URI of the "
-        "source, else `urn:uuid:` and the uuid of the passage"
-    )
+    url: str
+    """address of the passage on the page (DOCSTOKG_PUBLIC_URL), else URI of the source, else
+    `urn:uuid:` and the uuid of the passage"""
     rank: int
     """citation number"""
     uuid: str

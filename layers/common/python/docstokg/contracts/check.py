@@ -49,27 +49,25 @@ SourceText = Annotated[
 class CheckCitation(StrictContract):
     """A cited passage of the draft, optionally narrowed to a span."""
 
-    rank: int = Field(ge=1, le=10_000, description="number n of the marker [n] in the text")
-    uuid: str = Field(min_length=1, max_length=128, description="uuid of the cited passage")
-    char_start: int | None = Field(
-        None, ge=0, description="start of the cited span, in the offset base of the citation"
-    )
-    char_end: int | None = Field(None, ge=0, description="end of the cited span, exclusive")
+    rank: int = Field(ge=1, le=10_000)
+    """number n of the marker [n] in the text"""
+    uuid: str = Field(min_length=1, max_length=128)
+    """uuid of the cited passage"""
+    char_start: int | None = Field(None, ge=0)
+    """start of the cited span, in the offset base of the citation"""
+    char_end: int | None = Field(None, ge=0)
+    """end of the cited span, exclusive"""
 
 
 class CheckSource(StrictContract):
     """A source text in the request."""
 
-    id: str | None = Field(
-        None,
-        min_length=1,
-        max_length=128,
-        description="id of the source in the response; default: source-N",
-    )
-    title: str = Field("", max_length=1000, description="title of the source")
-    text: SourceText = Field(
-        description="text of the source; at most 400 kB for all sources together"
-    )
+    id: str | None = Field(None, min_length=1, max_length=128)
+    """id of the source in the response; default: source-N"""
+    title: str = Field("", max_length=1000)
+    """title of the source"""
+    text: SourceText
+    """text of the source; at most 400 kB for all sources together"""
 
 
 class CheckRequest(InNamespaces):
@@ -80,18 +78,14 @@ class CheckRequest(InNamespaces):
     are retrieved for each sentence; `query` improves the retrieval.
     """
 
-    text: Draft = Field(
-        description="draft, 1 to 32000 characters; [n] refers to the citation of rank n"
-    )
-    query: Query | None = Field(
-        None, description="question that the draft answers; improves the retrieval of sources"
-    )
-    citations: Annotated[Many[CheckCitation], Field(max_length=100)] | None = Field(
-        None, description="citations of the draft; null: passages are retrieved per sentence"
-    )
-    sources: Annotated[Many[CheckSource], Field(max_length=MOST_SOURCES)] | None = Field(
-        None, description="source texts to use instead of stored passages; at most 50"
-    )
+    text: Draft
+    """draft, 1 to 32000 characters; [n] refers to the citation of rank n"""
+    query: Query | None = None
+    """question that the draft answers; improves the retrieval of sources"""
+    citations: Annotated[Many[CheckCitation], Field(max_length=100)] | None = None
+    """citations of the draft; null: passages are retrieved per sentence"""
+    sources: Annotated[Many[CheckSource], Field(max_length=MOST_SOURCES)] | None = None
+    """source texts to use instead of stored passages; at most 50"""
 
     @model_validator(mode="after")
     def _sources_are_clear(self) -> Self:

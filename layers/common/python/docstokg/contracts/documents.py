@@ -90,22 +90,21 @@ class PostedDocument(StrictContract):
     `doc_id`. Fields of the request override those in the document.
     """
 
-    doc_id: DocId = Field(
-        description="document id; at most 512 bytes, no control characters, no `..`"
-    )
-    text: str | None = Field(None, description="text of the document; alternative to `content`")
-    content: Annotated[str, AfterValidator(_is_base64)] | None = Field(
-        None, description="file in base64; requires `media_type`"
-    )
+    doc_id: DocId
+    """document id; at most 512 bytes, no control characters, no `..`"""
+    text: str | None = None
+    """text of the document; alternative to `content`"""
+    content: Annotated[str, AfterValidator(_is_base64)] | None = None
+    """file in base64; requires `media_type`"""
     media_type: Annotated[str, AfterValidator(_known_type)] | None = Field(
         None, description=f"one of: {'; '.join(MEDIA_TYPES)}"
     )
     title: str | None = Field(None, max_length=512)
     """title; overrides the one in the document"""
-    metadata: dict[str, Any] = Field({}, max_length=100, description="metadata for filters")
-    acl: Annotated[Many[Name], Field(max_length=100)] | None = Field(
-        None, description="groups that may read the document; empty: all users of the namespace"
-    )
+    metadata: dict[str, Any] = Field({}, max_length=100)
+    """metadata for filters"""
+    acl: Annotated[Many[Name], Field(max_length=100)] | None = None
+    """groups that may read the document; empty: all users of the namespace"""
 
     @model_validator(mode="after")
     def _one_content(self) -> Self:
@@ -141,9 +140,8 @@ class DocumentsQuery(StrictContract):
     """Query of `GET /v1/documents`."""
 
     namespace: Namespace | None = Field(None, description=f"namespace; {ANY_NAMESPACE}")
-    cursor: str | None = Field(
-        None, max_length=2048, description="`cursor` of the previous page; null: first page"
-    )
+    cursor: str | None = Field(None, max_length=2048)
+    """`cursor` of the previous page; null: first page"""
 
 
 class NamespacesQuery(StrictContract):
@@ -175,14 +173,14 @@ class PassageRequest(StrictContract):
     """Request for a passage and its surrounding text."""
 
     namespace: Namespace | None = Field(None, description=f"namespace; {ANY_NAMESPACE}")
-    uuid: Uuid = Field(description="`uuid` of the citation")
-    char_start: int | None = Field(
-        None, ge=0, description="`char_start` of the citation, to highlight the snippet"
-    )
-    char_end: int | None = Field(None, ge=0, description="`char_end` of the citation")
-    context: int = Field(
-        1200, ge=0, le=8000, description="characters returned before and after the passage"
-    )
+    uuid: Uuid
+    """`uuid` of the citation"""
+    char_start: int | None = Field(None, ge=0)
+    """`char_start` of the citation, to highlight the snippet"""
+    char_end: int | None = Field(None, ge=0)
+    """`char_end` of the citation"""
+    context: int = Field(1200, ge=0, le=8000)
+    """characters returned before and after the passage"""
 
 
 class JobAccepted(Contract):

@@ -1,7 +1,11 @@
 """Base classes of messages."""
 
+import ast
+import inspect
 import re
-from typing import Annotated, Any, TypeVar
+from functools import cache
+from itertools import pairwise
+from typing import Annotated, Any, TypeVar, cast
 
 from pydantic import (
     BaseModel,
@@ -11,6 +15,7 @@ from pydantic import (
     SerializerFunctionWrapHandler,
     WrapSerializer,
 )
+from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import ErrorDetails, from_json, to_json
 
 Item = TypeVar("Item")
@@ -67,3 +72,28 @@ def wrong_in_words(error: ErrorDetails) -> str:
     """Return the message of a validation error in JSON terms."""
     message = _WORDS.get(error["type"], error["msg"].removeprefix("Value error, "))
     return re.sub(r"^\w+ should", "must", message)
+
+
+@cache
+def field_texts(model: type) -> dict[str, str]:
+    """Return the text below each field of a class and its bases, by field."""
+    texts: dict[str, str] = {}
+    for kind in reversed(model.__mro__):
+        if kind.__module__.startswith("docstokg"):
+            (body,) = ast.parse(inspect.getsource(kind)).body
+            for pair in pairwise(cast(ast.ClassDef, body).body):
+                match pair:
+                    case ast.AnnAssign(ast.Name(name)), ast.Expr(ast.Constant(str(text))):
+                        texts[name.rstrip("_")] = " ".join(text.split())
+    return texts
+
+
+class DescribedSchema(GenerateJsonSchema):
+    """JSON schemas with the texts below fields as their descriptions."""
+
+    def model_schema(self, schema: Any) -> dict[str, Any]:
+        """Return the schema of a model."""
+        described = super().model_schema(schema)
+        for name, text in field_texts(schema["cls"]).items():
+            described["properties"][name]["description"] = text
+        return described

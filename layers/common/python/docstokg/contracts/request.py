@@ -121,8 +121,10 @@ Filter = Annotated[
 class Turn(StrictContract):
     """A previous question or answer of the conversation."""
 
-    role: Literal["user", "assistant"] = Field(description="author of the turn")
-    content: Text = Field(description="text of the turn; empty turns are ignored")
+    role: Literal["user", "assistant"]
+    """author of the turn"""
+    content: Text
+    """text of the turn; empty turns are ignored"""
 
 
 def _within_bytes(turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
@@ -141,121 +143,94 @@ GENERATION_TOKENS = 300
 class ExplainBudget(StrictContract):
     """Budget of one explanation."""
 
-    max_chunks: int = Field(48, ge=1, le=100, description="maximum number of citations")
-    timeout_s: float = Field(
-        12.0, ge=1, le=60, description="timeout of the request in seconds; the server may lower it"
-    )
+    max_chunks: int = Field(48, ge=1, le=100)
+    """maximum number of citations"""
+    timeout_s: float = Field(12.0, ge=1, le=60)
+    """timeout of the request in seconds; the server may lower it"""
 
 
 class SearchBudget(ExplainBudget):
     """Budget of one search. Without `max_chunks`, `top_k` chunks are returned."""
 
-    max_tokens_context: int = Field(
-        8000,
-        ge=256,
-        le=32000,
-        description="maximum size of passages given to the model, in tokens of four UTF-8 bytes",
-    )
+    max_tokens_context: int = Field(8000, ge=256, le=32000)
+    """maximum size of passages given to the model, in tokens of four UTF-8 bytes"""
 
 
 class Budget(SearchBudget):
     """Budget of one answer."""
 
-    max_tokens_gen: int | None = Field(
-        None,
-        ge=0,
-        le=4096,
-        description="maximum tokens of the answer; null: 300 if synthesis is enabled, else 0",
-    )
+    max_tokens_gen: int | None = Field(None, ge=0, le=4096)
+    """maximum tokens of the answer; null: 300 if synthesis is enabled, else 0"""
 
 
 class KgExpansion(StrictContract):
     """Graph expansion: passages that the knowledge graph adds to the search results."""
 
-    enabled: bool = Field(True, description="false: search only, without the graph")
-    hops: int | None = Field(
-        None,
-        ge=1,
-        le=3,
-        description="maximum hops; null: one, or two if several entities of the question lead on",
-    )
-    limit: int = Field(
-        32,
-        ge=0,
-        le=100,
-        description="maximum passages added by the graph; never many more than `top_k`",
-    )
+    enabled: bool = True
+    """false: search only, without the graph"""
+    hops: int | None = Field(None, ge=1, le=3)
+    """maximum hops; null: one, or two if several entities of the question lead on"""
+    limit: int = Field(32, ge=0, le=100)
+    """maximum passages added by the graph; never many more than `top_k`"""
     concept_types: Annotated[Many[Name], Field(max_length=50)] | None = Field(
-        None,
-        description="allowed entity types or id prefixes, such as hp",
-        examples=[["hp", "mondo"]],
+        None, examples=[["hp", "mondo"]]
     )
+    """allowed entity types or id prefixes, such as hp"""
     relations: Annotated[Many[Name], Field(max_length=50)] | None = Field(
-        None, description="allowed relation types", examples=[["has_phenotype"]]
+        None, examples=[["has_phenotype"]]
     )
-    max_nodes: int | None = Field(
-        None,
-        ge=20,
-        le=600,
-        description="maximum entities and passages read from the graph; null: 300 for one hop, "
-        "400 in total",
-    )
-    direction: Direction = Field(
-        "both", description="direction in which relations are followed from an entity"
-    )
-    seeds: Annotated[Many[NodeId], Field(max_length=50)] = Field(
-        (), description="start nodes in addition to the entities of the question, as node ids"
-    )
-    route: bool = Field(False, description="true: restrict the search to documents near `seeds`")
+    """allowed relation types"""
+    max_nodes: int | None = Field(None, ge=20, le=600)
+    """maximum entities and passages read from the graph; null: 300 for one hop, 400 in total"""
+    direction: Direction = "both"
+    """direction in which relations are followed from an entity"""
+    seeds: Annotated[Many[NodeId], Field(max_length=50)] = ()
+    """start nodes in addition to the entities of the question, as node ids"""
+    route: bool = False
+    """true: restrict the search to documents near `seeds`"""
 
 
 class SynthesisRequest(StrictContract):
     """Synthesis: whether and how an answer is generated."""
 
-    enabled: bool = Field(False, description="true: generate an answer from the citations")
-    model: str = Field(
-        "gpt-4o-mini",
-        min_length=1,
-        max_length=128,
-        description="model from `GET /v1/models`; `extractive` quotes sources and needs no network",
-    )
-    temperature: float = Field(0.0, ge=0, le=2, description="sampling temperature of the model")
-    system_prompt: str | None = Field(
-        None,
-        max_length=MAX_STYLE_CHARACTERS,
-        description="style hint; the server's own rules take precedence",
-    )
+    enabled: bool = False
+    """true: generate an answer from the citations"""
+    model: str = Field("gpt-4o-mini", min_length=1, max_length=128)
+    """model from `GET /v1/models`; `extractive` quotes sources and needs no network"""
+    temperature: float = Field(0.0, ge=0, le=2)
+    """sampling temperature of the model"""
+    system_prompt: str | None = Field(None, max_length=MAX_STYLE_CHARACTERS)
+    """style hint; the server's own rules take precedence"""
 
 
 class Providers(StrictContract):
     """Embedding and reranking providers; `auto`: as configured for the index."""
 
-    embedding: EmbeddingProvider = Field("auto", description="provider of the question's embedding")
-    reranker: RerankProvider = Field("auto", description="reranker provider")
+    embedding: EmbeddingProvider = "auto"
+    """provider of the question's embedding"""
+    reranker: RerankProvider = "auto"
+    """reranker provider"""
 
 
 class GraphLimits(StrictContract):
     """Limits of the graph view (verbosity `graph`); the server's own limits take precedence."""
 
-    max_depth_soft: int | None = Field(
-        None,
-        ge=1,
-        description="from this depth on, expand only nodes that score at least as high as the "
-        "best node of the previous layer; null: 3",
-    )
-    max_depth_hard: int | None = Field(None, ge=1, description="maximum depth, at most 5; null: 5")
-    max_nodes_hard: int | None = Field(
-        None, ge=1, description="maximum number of nodes, at most 200; null: 200"
-    )
-    rel_whitelist: Annotated[Many[Name], Field(max_length=50)] | None = Field(
-        None, description="allowed relation types"
-    )
+    max_depth_soft: int | None = Field(None, ge=1)
+    """from this depth on, expand only nodes that score at least as high as the best node of the
+    previous layer; null: 3"""
+    max_depth_hard: int | None = Field(None, ge=1)
+    """maximum depth, at most 5; null: 5"""
+    max_nodes_hard: int | None = Field(None, ge=1)
+    """maximum number of nodes, at most 200; null: 200"""
+    rel_whitelist: Annotated[Many[Name], Field(max_length=50)] | None = None
+    """allowed relation types"""
 
 
 class Limits(StrictContract):
     """Optional limits."""
 
-    graph: GraphLimits | None = Field(None, description="limits of the graph view")
+    graph: GraphLimits | None = None
+    """limits of the graph view"""
 
 
 _TOP_K = "number of passages selected by search, before graph expansion"
@@ -266,10 +241,8 @@ class InNamespaces(StrictContract):
     """A request about one or several namespaces."""
 
     namespace: Namespace | None = Field(None, description=f"namespace to read; {ANY_NAMESPACE}")
-    namespaces: Annotated[Many[Namespace], Field(min_length=1, max_length=20)] | None = Field(
-        None,
-        description="several namespaces, instead of `namespace`; the caller needs access to all",
-    )
+    namespaces: Annotated[Many[Namespace], Field(min_length=1, max_length=20)] | None = None
+    """several namespaces, instead of `namespace`; the caller needs access to all"""
 
     @property
     def requested_namespaces(self) -> tuple[str, ...]:
@@ -281,46 +254,38 @@ class InNamespaces(StrictContract):
 class Question(InNamespaces):
     """A question and the search for its passages."""
 
-    query: Query = Field(
-        description="the question, 3 to 4096 characters", examples=["What is a febrile seizure?"]
-    )
+    query: Query = Field(examples=["What is a febrile seizure?"])
+    """the question, 3 to 4096 characters"""
     history: History = Field(
-        (),
-        description="previous turns, oldest first, at most 32 KiB in total; used to rewrite "
-        "follow-up questions, see `query_used` of the response",
-        examples=[[{"role": "user", "content": "What is Angelman syndrome?"}]],
+        (), examples=[[{"role": "user", "content": "What is Angelman syndrome?"}]]
     )
+    """previous turns, oldest first, at most 32 KiB in total; used to rewrite follow-up questions,
+    see `query_used` of the response"""
     top_k: int = Field(8, ge=1, le=100, description=_TOP_K)
-    filter: Filter | None = Field(
-        None,
-        description="filter on doc_id, document_name, section, topic or metadata keys. Values of "
-        "one key are ORed, different keys are ANDed.",
-        examples=[{"doc_id": ["handbook.md"], "year": 2026}],
-    )
-    kg_expansion: KgExpansion = Field(KgExpansion(), description="graph expansion")
-    providers: Providers = Field(Providers(), description="embedding and reranking providers")
+    filter: Filter | None = Field(None, examples=[{"doc_id": ["handbook.md"], "year": 2026}])
+    """filter on doc_id, document_name, section, topic or metadata keys. Values of one key are ORed,
+    different keys are ANDed."""
+    kg_expansion: KgExpansion = KgExpansion()
+    """graph expansion"""
+    providers: Providers = Providers()
+    """embedding and reranking providers"""
 
 
 class SearchRequest(Question):
     """Request body of `POST /v1/search`: evidence without an answer."""
 
     budget: SearchBudget = Field(SearchBudget(), description=_BUDGET)
-    verbosity: Verbosity = Field(
-        "snippet", description="full: add whole passages; graph: add the graph around the citations"
-    )
-    limits: Limits = Field(Limits(), description="optional limits")
-    diagnostics: bool = Field(True, description="true: include diagnostics in the response")
-    receipt: bool = Field(
-        False,
-        description="true: add a signed receipt, which proves the response without the store; in "
-        "MCP only with `numbers`",
-    )
-    cache_key: str | None = Field(
-        None,
-        min_length=1,
-        max_length=128,
-        description="key under which the response is cached for the same request and caller",
-    )
+    verbosity: Verbosity = "snippet"
+    """full: add whole passages; graph: add the graph around the citations"""
+    limits: Limits = Limits()
+    """optional limits"""
+    diagnostics: bool = True
+    """true: include diagnostics in the response"""
+    receipt: bool = False
+    """true: add a signed receipt, which proves the response without the store; in MCP only with
+    `numbers`"""
+    cache_key: str | None = Field(None, min_length=1, max_length=128)
+    """key under which the response is cached for the same request and caller"""
 
 
 class RAGRequest(SearchRequest):
@@ -328,7 +293,8 @@ class RAGRequest(SearchRequest):
 
     top_k: int = Field(10, ge=1, le=100, description=_TOP_K)
     budget: Budget = Field(Budget(), description=_BUDGET)
-    synthesis: SynthesisRequest = Field(SynthesisRequest(), description="synthesis of an answer")
+    synthesis: SynthesisRequest = SynthesisRequest()
+    """synthesis of an answer"""
 
     @property
     def generation_tokens(self) -> int:
@@ -371,8 +337,10 @@ class RAGRequest(SearchRequest):
 class Expected(StrictContract):
     """Expected passage, or document of which any passage is expected; exactly one of them."""
 
-    doc_id: NodeId | None = Field(None, description="expected document")
-    chunk_id: NodeId | None = Field(None, description="expected passage")
+    doc_id: NodeId | None = None
+    """expected document"""
+    chunk_id: NodeId | None = None
+    """expected passage"""
 
     @model_validator(mode="after")
     def _check_ids(self) -> Self:
@@ -395,12 +363,8 @@ ANSWER_FIELDS = frozenset(
 class ExplainSynthesis(StrictContract):
     """The model of the explained answer."""
 
-    model: str | None = Field(
-        None,
-        min_length=1,
-        max_length=128,
-        description="model that rewrites a follow-up question, see `history`; null: by rule",
-    )
+    model: str | None = Field(None, min_length=1, max_length=128)
+    """model that rewrites a follow-up question, see `history`; null: by rule"""
 
 
 class ExplainRequest(Question):
@@ -408,8 +372,10 @@ class ExplainRequest(Question):
 
     top_k: int = Field(10, ge=1, le=100, description=_TOP_K)
     budget: ExplainBudget = Field(ExplainBudget(), description=_BUDGET)
-    synthesis: ExplainSynthesis = Field(ExplainSynthesis(), description="model of the answer")
-    expect: Expected = Field(description="passage or document to trace through the stages")
+    synthesis: ExplainSynthesis = ExplainSynthesis()
+    """model of the answer"""
+    expect: Expected
+    """passage or document to trace through the stages"""
 
 
 def _enabled_without_tokens(data: object) -> bool:

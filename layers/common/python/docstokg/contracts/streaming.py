@@ -2,8 +2,6 @@
 
 from typing import Literal
 
-from pydantic import Field
-
 from docstokg.contracts.model import Contract
 from docstokg.contracts.response import Verdict
 
@@ -12,12 +10,13 @@ class AnswerSentence(Contract):
     """A complete, checked sentence; the answer is the concatenation of all texts."""
 
     index: int
-    text: str = Field(
-        description="sentence, including the text between it and the previous sentence"
-    )
-    start: int = Field(description="start of `text` in the answer, in code points")
+    text: str
+    """sentence, including the text between it and the previous sentence"""
+    start: int
+    """start of `text` in the answer, in code points"""
     citations: tuple[int, ...] = ()
-    verdict: Verdict | None = Field(None, description="verdict; null if there is nothing to check")
+    verdict: Verdict | None = None
+    """verdict; null if there is nothing to check"""
 
 
 class AnswerRepair(AnswerSentence):

@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypedDict
 from pydantic import BaseModel, Field, TypeAdapter
 
 from docstokg.contracts import Json
-from docstokg.contracts.model import StrictContract
+from docstokg.contracts.model import DescribedSchema, StrictContract
 
 MIN_RESPONSE_TOKENS = 100
 DEFAULT_RESPONSE_TOKENS = 2000
@@ -24,16 +24,15 @@ class ResultOptions(StrictContract):
             description="maximum tokens of the result; null: no limit",
         ),
     ] = DEFAULT_RESPONSE_TOKENS
-    numbers: bool = Field(
-        False,
-        description="true: with scores, offsets and hashes",
-    )
+    numbers: bool = False
+    """true: with scores, offsets and hashes"""
 
 
 class FetchRequest(StrictContract):
     """Arguments of fetch."""
 
-    id: str = Field(min_length=1, max_length=128, description="`id` of a result of search")
+    id: str = Field(min_length=1, max_length=128)
+    """`id` of a result of search"""
 
 
 class ToolResult(TypedDict):
@@ -196,7 +195,7 @@ def lenient(value: Any, model: type[BaseModel]) -> Any:
 
 @cache
 def _schema(model: type[BaseModel]) -> Json:
-    return model.model_json_schema(mode="validation")
+    return model.model_json_schema(mode="validation", schema_generator=DescribedSchema)
 
 
 def _lenient(value: Any, schema: Json, definitions: Json) -> Any:

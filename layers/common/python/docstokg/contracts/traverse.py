@@ -12,27 +12,21 @@ from docstokg.contracts.response import DegradedReason, GraphNode, GraphViewEdge
 class Frontier(StrictContract):
     """Rules for expanding nodes."""
 
-    top_k: int = Field(20, ge=1, le=100, description="maximum number of nodes expanded per layer")
-    delta_threshold: float = Field(
-        0.05, ge=0, le=2, description="maximum score drop below the best node of the previous layer"
-    )
-    novelty_penalty: float = Field(
-        0.2,
-        ge=0,
-        le=1,
-        description="weight of the similarity to collected nodes, subtracted from the score",
-    )
+    top_k: int = Field(20, ge=1, le=100)
+    """maximum number of nodes expanded per layer"""
+    delta_threshold: float = Field(0.05, ge=0, le=2)
+    """maximum score drop below the best node of the previous layer"""
+    novelty_penalty: float = Field(0.2, ge=0, le=1)
+    """weight of the similarity to collected nodes, subtracted from the score"""
 
 
 class TraverseFilters(StrictContract):
     """Filters on the visited nodes."""
 
-    topic: Annotated[Many[Name], Field(max_length=100)] | None = Field(
-        None, description="allowed topics of passages"
-    )
-    entity: Annotated[Many[NodeId], Field(max_length=100)] | None = Field(
-        None, description="allowed entity ids, id prefixes or types"
-    )
+    topic: Annotated[Many[Name], Field(max_length=100)] | None = None
+    """allowed topics of passages"""
+    entity: Annotated[Many[NodeId], Field(max_length=100)] | None = None
+    """allowed entity ids, id prefixes or types"""
 
 
 class TraverseRequest(InNamespaces):
@@ -43,26 +37,26 @@ class TraverseRequest(InNamespaces):
     `namespace` only.
     """
 
-    seed_ids: Annotated[Many[NodeId], Field(max_length=50)] = Field(
-        (),
-        description="start nodes: entity ids, passage uuids, doc:ID or topic:NAME",
-        examples=[["HP:0001250"]],
-    )
-    query: Query | None = Field(
-        None, description="question that scores the nodes; null: scored by edge weights"
-    )
-    direction: Direction = Field("both", description="direction in which edges are followed")
-    max_depth: int = Field(3, ge=1, description="maximum number of edges from a seed")
-    max_nodes: int = Field(150, ge=1, description="maximum number of nodes")
-    rel_whitelist: Annotated[Many[Name], Field(max_length=50)] | None = Field(
-        None, description="allowed relation types"
-    )
-    label_whitelist: Annotated[Many[Name], Field(max_length=50)] | None = Field(
-        None, description="allowed node labels: Chunk, Entity, Topic, Document"
-    )
-    frontier: Frontier = Field(Frontier(), description="rules for expanding nodes")
-    filters: TraverseFilters = Field(TraverseFilters(), description="filters on the visited nodes")
-    cursor: str | None = Field(None, max_length=16384, description="`cursor` of the previous page")
+    seed_ids: Annotated[Many[NodeId], Field(max_length=50)] = Field((), examples=[["HP:0001250"]])
+    """start nodes: entity ids, passage uuids, doc:ID or topic:NAME"""
+    query: Query | None = None
+    """question that scores the nodes; null: scored by edge weights"""
+    direction: Direction = "both"
+    """direction in which edges are followed"""
+    max_depth: int = Field(3, ge=1)
+    """maximum number of edges from a seed"""
+    max_nodes: int = Field(150, ge=1)
+    """maximum number of nodes"""
+    rel_whitelist: Annotated[Many[Name], Field(max_length=50)] | None = None
+    """allowed relation types"""
+    label_whitelist: Annotated[Many[Name], Field(max_length=50)] | None = None
+    """allowed node labels: Chunk, Entity, Topic, Document"""
+    frontier: Frontier = Frontier()
+    """rules for expanding nodes"""
+    filters: TraverseFilters = TraverseFilters()
+    """filters on the visited nodes"""
+    cursor: str | None = Field(None, max_length=16384)
+    """`cursor` of the previous page"""
 
 
 class Scoring(Contract):

@@ -109,10 +109,10 @@ def declarations(text: str) -> list[Declaration]:
     for line in lines:
         sentence = " ".join(line.split())
         verb: Verb = "supersedes"
-        if (match := _DECLARED.match(sentence)) is not None:
+        if match := _DECLARED.match(sentence):
             name = match["name"]
             verb = "amends" if match["amends"] else verb
-        elif (match := _PASSIVE.search(sentence)) is not None and match.start():
+        elif (match := _PASSIVE.search(sentence)) and match.start():
             name = sentence[: match.start()]
         else:
             continue
@@ -260,7 +260,7 @@ def series[Key: Hashable](
     """
     members: dict[str, list[tuple[Edition, Key]]] = defaultdict(list)
     for key, title in titles.items():
-        if (parsed := edition(title)) is not None:
+        if parsed := edition(title):
             members[parsed.base].append((parsed, key))
     groups = []
     for same in members.values():

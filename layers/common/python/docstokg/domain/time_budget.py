@@ -4,7 +4,7 @@ They fire in this order: a call's share of the deadline, its client, the functio
 seconds; infra adds a cold start), the execution, the route.
 """
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 
 class CallBudget(NamedTuple):
@@ -97,7 +97,7 @@ ROUTE_S = 29
 
 # By lower-case state, which is also the function's name, except: `route` is the function expand,
 # `recall` is retrieve, `condense` is synthesize.
-NETS: Final[dict[str, Timeouts]] = {
+NETS: dict[str, Timeouts] = {
     "validate": Timeouts(5, 4),
     "recall": Timeouts(6, 5),
     "condense": Timeouts(None, 28),

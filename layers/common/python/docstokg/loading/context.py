@@ -154,14 +154,15 @@ class Stores:
     multilingual: Callable[[], ports.Embedder] | None = None
 
 
+@dataclass
 class RecordedModel:
     """A missing encoder or recogniser whose output is recorded; other texts are `Unavailable`.
 
     Other names have no vector.
     """
 
-    def __init__(self, model: str, dimension: int = 0) -> None:
-        self.model, self.dimension = model, dimension
+    model: str
+    dimension: int = 0
 
     def embed(self, texts: Sequence[str], deadline: Deadline | None) -> tuple[bytes, ...]:
         """Return an empty vector per name."""

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 
@@ -97,9 +97,10 @@ def delete_document(stores: Stores, namespace: str, doc_id: str) -> int:
     return load([], LoadOptions(namespace, remove=(doc_id,)), stores, RejectLog()).removed
 
 
+@dataclass
 class _Timed:
-    def __init__(self, inner: Progress, seconds: dict[str, float]) -> None:
-        self._inner, self._seconds = inner, seconds
+    _inner: Progress
+    _seconds: dict[str, float]
 
     @contextmanager
     def stage(self, title: str, total: int | None) -> Iterator[Callable[[int], None]]:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from docstokg.contracts import Json
+from docstokg.contracts import Json, compact_json
 from docstokg.contracts.chat import (
     MODEL_NOT_FOUND,
     Annotation,
@@ -330,4 +330,4 @@ class ResponseEvents:
 
 
 def _line(event: Json) -> str:
-    return json.dumps(event, ensure_ascii=False, separators=(",", ":"))
+    return compact_json(event)

@@ -220,13 +220,12 @@ class _Check:
         verdicts = [sentence.verdict for sentence in sentences]
         return grounding.report(verdicts, len(self.by_rank), invalid, self.checked_by)
 
+    @property
+    def is_late(self) -> bool:
+        return self.compare is not None and self.compare.is_late
+
     def judged(self, sentences: Sequence[Statement]) -> list[_Judged]:
-        judged = []
-        for statement in sentences:
-            is_late = self.compare is not None and self.compare.is_late and statement.factual
-            checked = replace(statement, unchecked="too_long") if is_late else statement
-            judged.append(self._decided(self._judge(checked)))
-        return judged
+        return [self._decided(self._judge(statement)) for statement in sentences]
 
     def verified(self, sentences: list[_Judged]) -> list[_Judged]:
         undecided = [judged for judged in sentences if judged.verdict.verdict == "unverified"]
@@ -273,6 +272,8 @@ class _Check:
         return sentence._replace(verdict=verdict.model_copy(update=update))
 
     def _judge(self, statement: Statement) -> _Judged:
+        if self.is_late and statement.factual:
+            statement = replace(statement, unchecked="too_long")
         ranks = tuple(rank for rank in statement.ranks if rank in self.by_rank)
         verdict = SentenceVerdict(
             start=statement.span.start,
@@ -287,6 +288,8 @@ class _Check:
             return _Judged(statement, verdict.model_copy(update={"verdict": kind}), {})
         cited = [self.by_rank[rank] for rank in ranks]
         quoted = _quotations(statement, cited)
+        if self.is_late and not quoted:  # the first reading of a long source takes seconds
+            return self._judge(statement)
         blocks = cited[:_MOST_SCORED]
         scored = {
             block.rank: support_of(statement.claim, [block], self.compare)
@@ -307,12 +310,15 @@ class _Check:
             }
             verdict = verdict.model_copy(update=update)
             return _Judged(statement, verdict, values | dict.fromkeys(quoted, 1.0))
+        if self.is_late:
+            return self._judge(statement)
         together = [support_of(statement.claim, blocks, self.compare)] if len(blocks) > 1 else []
         best = max((*scored.values(), *together), key=lambda support: support.value)
         rows = [
             part for block in cited for part in parts_of(block.text, block.sentences) if part.fields
         ]
-        findings = observations(statement.claim, [_with_header(block) for block in cited], rows)
+        texts = [text for block in cited for text in (_header(block), block.text)]
+        findings = observations(statement.claim, texts, rows)
         codes = tuple(dict.fromkeys(finding.code for finding in findings))
         update = {"verdict": "unverified", "support": round(best.value, 4)}
         verdict = verdict.model_copy(update={**update, "span": best.span, "reasons": codes})
@@ -384,6 +390,6 @@ def _key(sentence: _Judged) -> tuple[str, tuple[int, ...]]:
     return sentence.statement.claim, sentence.verdict.citations
 
 
-def _with_header(block: Block) -> str:
+def _header(block: Block) -> str:
     lines = [block.document_name, block.subject, str(block.page or ""), block.kg_match or ""]
-    return "\n".join([*lines, *(fact.text for fact in block.related), block.text])
+    return "\n".join([*lines, *(fact.text for fact in block.related)])

@@ -28,6 +28,8 @@ from docstokg.usecases.stream_events import GROUND, WRITTEN, event_key
 
 EVENTS = "text/event-stream"
 POLL_S = 0.1
+# Pause after cleaning the text so far, as a multiple of its time, which grows with the text.
+_PAUSE = 8
 EVENT_HEADERS = {"Cache-Control": "no-cache", "Content-Type": f"{EVENTS}; charset=utf-8"}
 
 # Sends an event's name and value; returns False if the client disconnected.
@@ -46,6 +48,7 @@ class LiveReply:
         self._request_id = ""
         self._first_ms: dict[str, float] = {}
         self._begun = time.perf_counter()
+        self._next = 0.0
 
     def after(self, state: str, payload: Json, result: Json) -> None:
         """Send the citations after the state Ground; ignore others."""
@@ -65,15 +68,18 @@ class LiveReply:
         self._send_event("citations", {"citations": grounded.citations})
 
     def add_text(self, text: str) -> bool:
-        """Process all text that a model has generated so far.
+        """Process all text that a model has generated so far, or leave it to a later call.
 
         Return False before `after`, after `finish`, and if the client has left.
         """
         with self._lock:
             if self._is_ended or self._answer is None:
                 return False
-            for sentence in self._answer.extended(self._cleaned(text)):
-                self._send_event("sentence", sentence)
+            if (began := time.perf_counter()) >= self._next and not self._answer.is_over:
+                text = self._cleaned(text)
+                self._next = began + (_PAUSE + 1) * (time.perf_counter() - began)
+                for sentence in self._answer.extended(text):
+                    self._send_event("sentence", sentence)
             return self._is_heard and self._send("", None)
 
     def listen(

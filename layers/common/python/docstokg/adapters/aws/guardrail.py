@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final
+from typing import Any
 
 from docstokg.adapters.aws.clients import AwsService, Warmed
 from docstokg.domain.deadline import Deadline
@@ -11,8 +11,8 @@ from docstokg.ports import Opinion, Pair
 
 # Maximum characters of a claim: the service limits its input, and a truncated claim cannot be
 # verified.
-LONGEST: Final = 1_000
-AT_ONCE: Final = 6
+LONGEST = 1_000
+AT_ONCE = 6
 
 
 class BedrockGuardrail(Warmed):

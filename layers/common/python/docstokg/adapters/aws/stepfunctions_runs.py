@@ -8,6 +8,7 @@ from typing import Any
 
 from docstokg.adapters.aws.clients import AwsService
 from docstokg.adapters.aws.stepfunctions import region_of
+from docstokg.contracts import Json
 from docstokg.domain.deadline import Deadline
 from docstokg.errors import WrongAnswer
 from docstokg.ports import LoadRun
@@ -111,18 +112,16 @@ class StepFunctionsRuns:
             for execution in page["executions"]
         }
 
-    def _schedule(self, client: Any, name: str) -> dict[str, Any] | None:
+    def _schedule(self, client: Any, name: str) -> Json | None:
         try:
-            answer: dict[str, Any] = client.get_schedule(Name=name, GroupName=self._group)
+            answer: Json = client.get_schedule(Name=name, GroupName=self._group)
         except client.exceptions.ResourceNotFoundException:
             return None
         return answer
 
-    def _described(self, client: Any, name: str) -> dict[str, Any] | None:
+    def _described(self, client: Any, name: str) -> Json | None:
         try:
-            answer: dict[str, Any] = client.describe_execution(
-                executionArn=f"{self._executions}:{name}"
-            )
+            answer: Json = client.describe_execution(executionArn=f"{self._executions}:{name}")
         except client.exceptions.ExecutionDoesNotExist:
             return None
         return answer

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from docstokg.adapters.conversion.formats import FORMATS, convert
+from docstokg.contracts import Json
 from docstokg.contracts.file_types import SUFFIXES
 from docstokg.contracts.outline import Block, Outline
 from docstokg.errors import LoadError
@@ -164,7 +165,7 @@ def _limit(cpu_s: int, memory_bytes: int) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def _done(request: dict[str, Any], raw: bytes) -> dict[str, Any]:
+def _done(request: Json, raw: bytes) -> Json:
     if (task := request["task"]) == "convert" and "readings" not in request:
         return {"documents": convert(request["suffix"], raw)}
     from docstokg.adapters.conversion import convert_pdf
@@ -198,7 +199,7 @@ def _refusal(reason: str) -> bytes:
     return json.dumps({"refused": reason}).encode()
 
 
-def _plain(value: Outline | Block) -> dict[str, Any]:
+def _plain(value: Outline | Block) -> Json:
     return {name: getattr(value, name) for name in value.__slots__}
 
 

@@ -16,7 +16,7 @@ from docstokg.adapters.conversion.convert_encoding import decode
 from docstokg.adapters.conversion.convert_html import convert as convert_html
 from docstokg.adapters.conversion.convert_lines import TextMaker, one_line
 from docstokg.adapters.conversion.formats import convert
-from docstokg.adapters.conversion.package import Package
+from docstokg.adapters.conversion.package import MISSING, Package
 from docstokg.contracts.file_types import format_of, skipped
 from docstokg.contracts.outline import Outline
 from docstokg.errors import LoadError
@@ -67,13 +67,13 @@ def _member(package: Package, name: str) -> Iterator[Outline]:
 def convert_epub(raw: bytes) -> tuple[Outline, ...]:
     """Return one outline of an e-book in spine order; raise `LoadError` if damaged or encrypted."""
     package = Package(raw, "EPUB book")
-    root = next(package.tree("META-INF/container.xml").iter("rootfile"), None)
-    book = package.tree(root.get("full-path", "") if root is not None else "")
+    root = next(package.tree("META-INF/container.xml").iter("rootfile"), MISSING)
+    book = package.tree(root.get("full-path", ""))
     if "META-INF/encryption.xml" in package.names:
         addresses = (e.get("URI", "") for e in package.tree("META-INF/encryption.xml").iter())
         if any(name.endswith(("html", "htm", "xml")) for name in addresses):
             raise LoadError("the file is encrypted")
-    folder = posixpath.dirname(root.get("full-path", "") if root is not None else "")
+    folder = posixpath.dirname(root.get("full-path", ""))
     items = {item.get("id"): item.get("href", "") for item in book.iter("item")}
     maker = TextMaker()
     steps = dict.fromkeys(step.get("idref") for step in book.iter("itemref"))
@@ -83,8 +83,7 @@ def convert_epub(raw: bytes) -> tuple[Outline, ...]:
         ):
             if chapter.text.strip():
                 maker.insert(chapter)
-    title = next(book.iter("title"), None)
-    return (maker.outline((title.text or "") if title is not None else ""),)
+    return (maker.outline(next(book.iter("title"), MISSING).text or ""),)
 
 
 def convert_eml(raw: bytes) -> tuple[Outline, ...]:
@@ -144,9 +143,9 @@ def _message(raw: bytes) -> Outline:
 
 def _write_page(maker: TextMaker, content: bytes) -> None:
     tree = LexborHTMLParser(content)
-    quote = tree.css_first(_QUOTES)
-    quoted = (quote.html or "").encode() if quote is not None else b""
-    if quote is not None:
+    quoted = b""
+    if (quote := tree.css_first(_QUOTES)) is not None:
+        quoted = (quote.html or "").encode()
         quote.decompose()
         content = (tree.html or "").encode()
     for page in convert_html(content):

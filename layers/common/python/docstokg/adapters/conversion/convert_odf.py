@@ -64,7 +64,7 @@ class _Reader(Words):
             for style in holder
         }
         self._looks: dict[tuple[str, str], dict[str, str]] = {}
-        self._outline = _levels(self._styles.get(("outline-style", "Outline")))
+        self._outline = _levels(self._styles.get(("outline-style", "Outline"), MISSING))
         self._headings: dict[int, int] = {}
         self._lists: dict[str, int] = {}
         self._levels: dict[str, dict[int, Level]] = {}
@@ -117,8 +117,8 @@ class _Reader(Words):
         look = self._looks.get((family, name))
         if look is None:
             look = self._looks[family, name] = {}  # a style may be based on itself
-            style = self._styles.get((family, name), ())
-            if isinstance(style, Element):
+            style = self._styles.get((family, name), MISSING)
+            if style is not MISSING:
                 look |= self._look(family, style.get("parent-style-name", ""))
             for properties in style:
                 for key in LOOKS.intersection(properties.keys()):
@@ -179,7 +179,7 @@ class _Reader(Words):
     ) -> Iterator[str]:
         name = listing.get("style-name") or name
         if name not in self._levels:
-            self._levels[name] = _levels(self._styles.get(("list-style", name)))
+            self._levels[name] = _levels(self._styles.get(("list-style", name), MISSING))
         levels = self._levels[name]
         count = levels[level].start - 1 if level in levels else 0
         if listing.get("continue-numbering") == "true":
@@ -225,12 +225,8 @@ class _Reader(Words):
         return ""
 
 
-def _levels(style: Element | None) -> dict[int, Level]:
-    return {
-        level: _level(form, level)
-        for form in (style if style is not None else ())
-        for level in [_times(form, "level")]
-    }
+def _levels(style: Element) -> dict[int, Level]:
+    return {level: _level(form, level) for form in style for level in [_times(form, "level")]}
 
 
 def _level(form: Element, level: int) -> Level:

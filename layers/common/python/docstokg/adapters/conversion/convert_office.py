@@ -10,7 +10,7 @@ from docstokg.adapters.conversion.convert_lines import TextMaker, one_line
 from docstokg.adapters.conversion.marks import WHITE, linear, list_line, numeral
 from docstokg.adapters.conversion.number_format import EPOCH, shown
 from docstokg.adapters.conversion.numbering import STYLES, Numbering, integer, value_of
-from docstokg.adapters.conversion.package import MISSING, Package
+from docstokg.adapters.conversion.package import MISSING, Package, part_of
 from docstokg.adapters.conversion.table_header import Cell
 from docstokg.contracts.outline import Outline
 from docstokg.domain.text.words import is_visible
@@ -70,7 +70,9 @@ class Words(marks.Words):
             return linear(element)
         if tag == "checkBox":
             checked = element.find("checked")
-            return "☒ " if is_on(element.find("default") if checked is None else checked) else "☐ "
+            return (
+                "☒ " if is_on(part_of(element, "default") if checked is None else checked) else "☐ "
+            )
         if tag in ("del", "moveFrom"):
             words = "".join(part.text or "" for part in element.iter("delText"))
             self.left_out[marks.DELETED] += is_visible(words)
@@ -114,7 +116,7 @@ def convert_docx(raw: bytes) -> tuple[Outline, ...]:
     document = package.tree(main)
     page = document.find("background")
     body.words.background = WHITE if page is None else page.get("color", "")
-    body.write(document.find("body"))
+    body.write(part_of(document, "body"))
     charts = [name for kind, name in links if kind == "chart"]
     for name in charts:
         write_chart(body.maker, package.tree(name))
@@ -133,7 +135,8 @@ class _Body:
         styles = parts.get("styles", MISSING)
         self._numbering = Numbering(parts.get("numbering", MISSING), styles)
         self.words.looks = {
-            style.get("styleId", ""): look_of(style.find("rPr")) for style in styles.iter("style")
+            style.get("styleId", ""): look_of(part_of(style, "rPr"))
+            for style in styles.iter("style")
         }
         self._notes = {
             (kind, note.get("id", "")): note
@@ -143,7 +146,7 @@ class _Body:
         }
         self._items: list[str] = []
 
-    def write(self, holder: Element | None) -> None:
+    def write(self, holder: Element) -> None:
         caption = ""
         for part, following in pairwise([*_named(holder, "p", "tbl"), MISSING]):
             if part.tag == "tbl":
@@ -164,12 +167,12 @@ class _Body:
                     yield note
 
     def _paragraph(self, part: Element, is_above_table: bool) -> str:
-        properties = part.find("pPr")
+        properties = part_of(part, "pPr")
         style = self._numbering.styles.get(value_of(properties, "pStyle"), MISSING)
         name = value_of(style, "name") or value_of(properties, "pStyle")
         shade = shade_of(properties)
         words = one_line(
-            self.words.on(shade_of(style.find("pPr")) if shade is None else shade, part)
+            self.words.on(shade_of(part_of(style, "pPr")) if shade is None else shade, part)
         )
         marker = self._numbering.marker(properties) if words else None
         printed = f"{marker} {words}" if marker and marker != "-" else words
@@ -262,20 +265,20 @@ def _points(series: Element, *tags: str) -> dict[int, str]:
 def _shapes(slide: Element, maker: TextMaker, words: Words, notes: bool = False) -> None:
     for shape in slide.iter():
         if shape.tag == "tbl":
-            marked = is_on(shape.find("tblPr"), "firstRow")
+            marked = is_on(part_of(shape, "tblPr"), "firstRow")
             maker.table(
                 [cell_of(cell, words, marked and not at) for cell in _named(row, "tc")]
                 for at, row in enumerate(shape.iter("tr"))
             )
         elif shape.tag == "sp":
-            holder = shape.find("nvSpPr/nvPr/ph")
-            kind = holder.get("type", "body") if holder is not None else ""
+            holder = part_of(shape, "nvSpPr/nvPr/ph")
+            kind = "" if holder is MISSING else holder.get("type", "body")
             if (notes and kind != "body") or kind in ("sldNum", "dt", "ftr"):
                 continue
-            if is_on(shape.find("nvSpPr/cNvPr"), "hidden"):
+            if is_on(part_of(shape, "nvSpPr/cNvPr"), "hidden"):
                 maker.left_out["hidden shapes not read"] += _has_text(shape)
                 continue
-            words.background = colour_of(shape.find("spPr"))
+            words.background = colour_of(part_of(shape, "spPr"))
             lines = list(_slide_lines(shape, words))
             if kind in ("title", "ctrTitle"):
                 maker.heading(" ".join(line[1] for line in lines), 2)
@@ -290,8 +293,7 @@ def _slide_lines(shape: Element, words: Words) -> Iterator[tuple[str, str, str]]
     for paragraph in shape.iter("p"):
         if not (text := one_line(words.of(paragraph))):
             continue
-        properties = paragraph.find("pPr")
-        properties = MISSING if properties is None else properties
+        properties = part_of(paragraph, "pPr")
         level, numbered = integer(properties.get("lvl"), 0), properties.find("buAutoNum")
         form = None if numbered is None else _SLIDE_NUMBER.match(numbered.get("type", ""))
         counts = {at: n for at, n in counts.items() if at < level + (numbered is not None)}
@@ -313,8 +315,8 @@ def _boxes(part: Element) -> Iterator[Element]:
             yield from _boxes(inner)
 
 
-def _named(element: Element | None, *tags: str) -> Iterator[Element]:
-    for part in element if element is not None else ():
+def _named(element: Element, *tags: str) -> Iterator[Element]:
+    for part in element:
         if part.tag in tags:
             yield part
         elif part.tag in _HOLDERS:
@@ -323,8 +325,8 @@ def _named(element: Element | None, *tags: str) -> Iterator[Element]:
 
 def cell_of(cell: Element, words: Words, head: bool) -> Cell:
     """Return a Word or PowerPoint table cell; text None if merged with the cell above."""
-    properties = cell.find("tcPr")
-    merged = properties.find("vMerge") if properties is not None else None
+    properties = part_of(cell, "tcPr")
+    merged = properties.find("vMerge")
     span = integer(cell.get("gridSpan") or value_of(properties, "gridSpan"))
     if is_on(cell, "vMerge") or (
         merged is not None and merged.get("val", "continue") == "continue"
@@ -336,7 +338,7 @@ def cell_of(cell: Element, words: Words, head: bool) -> Cell:
     text = one_line(" ".join(words.of(p) for p in cell.iter("p")))
     words.background = WHITE
     runs = [run for run in cell.iter("r") if _has_text(run)]
-    bold = [look_of(run.find("rPr")).get("b") in _ON for run in runs]
+    bold = [look_of(part_of(run, "rPr")).get("b") in _ON for run in runs]
     return Cell(text, span, head=head, strong=bool(bold) and all(bold))
 
 
@@ -346,15 +348,15 @@ def _has_text(part: Element) -> bool:
     )
 
 
-def is_on(element: Element | None, name: str = "val", default: str = "") -> bool:
+def is_on(element: Element, name: str = "val", default: str = "") -> bool:
     """Return whether a switch of an element is on; `val` is on by default."""
     default = default or ("1" if name == "val" else "0")
-    return element is not None and element.get(name, default) in _ON
+    return element is not MISSING and element.get(name, default) in _ON
 
 
-def look_of(properties: Element | None) -> dict[str, str]:
+def look_of(properties: Element) -> dict[str, str]:
     """Return text properties by name, with the colours of text and background as RGB."""
-    if properties is None:
+    if properties is MISSING:
         return {}
     look = {part.tag: part.get("val", "1") for part in properties} | properties.attrib
     look["color"] = colour_of(properties)
@@ -363,9 +365,9 @@ def look_of(properties: Element | None) -> dict[str, str]:
     return look
 
 
-def colour_of(properties: Element | None) -> str:
+def colour_of(properties: Element) -> str:
     """Return the text or fill colour (RGB, capitals) of properties, "" without a fixed one."""
-    for part in properties if properties is not None else ():
+    for part in properties:
         colour = part.find("srgbClr") if part.tag == "solidFill" else part
         if colour is not None and part.tag in ("color", "fgColor", "solidFill"):
             value = colour.get("val") or colour.get("rgb") or ""
@@ -373,10 +375,9 @@ def colour_of(properties: Element | None) -> str:
     return ""
 
 
-def shade_of(properties: Element | None) -> str | None:
+def shade_of(properties: Element) -> str | None:
     """Return the shade or highlight of a Word part; None without."""
     if highlight := value_of(properties, "highlight").replace("none", ""):
         return WHITE if highlight == "white" else highlight
-    shade = properties.find("shd") if properties is not None else None
-    fill = shade.get("fill", "auto") if shade is not None else "auto"
+    fill = part_of(properties, "shd").get("fill", "auto")
     return None if fill == "auto" else fill.upper()

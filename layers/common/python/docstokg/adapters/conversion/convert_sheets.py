@@ -21,7 +21,7 @@ from docstokg.adapters.conversion.convert_office import (
 from docstokg.adapters.conversion.marks import WHITE, hidden_kind
 from docstokg.adapters.conversion.number_format import BUILT_IN, EPOCH, shown
 from docstokg.adapters.conversion.numbering import integer
-from docstokg.adapters.conversion.package import Package
+from docstokg.adapters.conversion.package import MISSING, Package, part_of
 from docstokg.adapters.conversion.table_header import (
     Cell,
     begins_a_table,
@@ -106,7 +106,7 @@ def convert_xlsx(raw: bytes) -> tuple[Outline, ...]:
     parts = dict(links.values())
     formats = _formats(package.optional(parts.get("styles", "")))
     book = package.tree(main)
-    late = is_on(book.find("workbookPr"), "date1904")
+    late = is_on(part_of(book, "workbookPr"), "date1904")
     first = datetime.datetime(1904, 1, 1) if late else EPOCH
     maker, charts = TextMaker(), list[str]()
     words = Words(maker.left_out, background="")
@@ -300,9 +300,8 @@ def _formats(styles: Element) -> list[tuple[str, str]]:
     formats = []
     for style in styles.findall("cellXfs/*"):
         font, fill = (integer(style.get(name), 0) for name in ("fontId", "fillId"))
-        pattern = fills[fill].find("patternFill") if fill < len(fills) else None
-        is_solid = pattern is not None and pattern.get("patternType") == "solid"
-        background = colour_of(pattern) if is_solid else WHITE
+        pattern = part_of(fills[fill], "patternFill") if fill < len(fills) else MISSING
+        background = colour_of(pattern) if pattern.get("patternType") == "solid" else WHITE
         look = look_of(fonts[font]) if font < len(fonts) else {}
         kind = hidden_kind(look, background, 2)
         formats.append((codes.get(style.get("numFmtId", "0"), ""), kind))

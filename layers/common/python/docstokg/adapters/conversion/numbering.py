@@ -7,6 +7,7 @@ from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
 from docstokg.adapters.conversion.marks import numeral
+from docstokg.adapters.conversion.package import MISSING, part_of
 
 # Number formats of Word and PowerPoint as styles of `numeral`.
 STYLES = {"bullet": "", "none": "", "": "", "lowerLetter": "a", "upperLetter": "A",
@@ -69,7 +70,7 @@ class Numbering:
         self._counts: dict[str, dict[int, int]] = defaultdict(dict)
         self._places: dict[str, tuple[str, str]] = {"": ("", "")}
 
-    def marker(self, properties: Element | None) -> str | None:
+    def marker(self, properties: Element) -> str | None:
         """Count a paragraph; return its printed number, "-" for a bullet, None without a list."""
         style = value_of(properties, "pStyle")
         number, place = self._place(properties, style)
@@ -90,14 +91,13 @@ class Numbering:
                 counts.pop(deeper, None)
         return printed(levels, level, counts)
 
-    def _place(self, properties: Element | None, style: str) -> tuple[str, str]:
-        holder = properties.find("numPr") if properties is not None else None
+    def _place(self, properties: Element, style: str) -> tuple[str, str]:
+        holder = part_of(properties, "numPr")
         number, level = value_of(holder, "numId"), value_of(holder, "ilvl")
         if style not in self._places:
             self._places[style] = "", ""  # a style may be based on itself
-            based = self.styles.get(style)
-            if based is not None:
-                self._places[style] = self._place(based.find("pPr"), value_of(based, "basedOn"))
+            based = self.styles.get(style, MISSING)
+            self._places[style] = self._place(part_of(based, "pPr"), value_of(based, "basedOn"))
         above = self._places[style]
         return number or above[0], level or above[1]
 
@@ -116,10 +116,9 @@ def _levels(holder: Element) -> dict[int, Level]:
     }
 
 
-def value_of(element: Element | None, tag: str) -> str:
+def value_of(element: Element, tag: str) -> str:
     """Return the `val` of an element's part, "" if missing."""
-    part = element.find(tag) if element is not None else None
-    return part.get("val", "") if part is not None else ""
+    return part_of(element, tag).get("val", "")
 
 
 def integer(text: str | None, default: int = 1) -> int:

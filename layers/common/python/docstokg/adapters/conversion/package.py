@@ -82,6 +82,12 @@ class Package:
         return (next(self.optional(part).iter("title"), MISSING).text or "").strip()
 
 
+def part_of(element: Element, path: str) -> Element:
+    """Return the first part of an element at a path, or an empty element."""
+    part = element.find(path)
+    return MISSING if part is None else part
+
+
 def unpacked(raw: bytes) -> bytes:
     """Return the content of a gzip file; raise `LoadError` if damaged or above `LARGEST` bytes."""
     try:

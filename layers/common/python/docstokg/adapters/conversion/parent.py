@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from typing import IO, Any, get_args
 
 from docstokg.adapters.conversion.formats import installed_versions
+from docstokg.contracts import Json
 from docstokg.contracts.outline import SCANNED, Block, BlockKind, Outline, Place
 from docstokg.errors import LoadError, Timeout, Unavailable
 
@@ -71,10 +72,10 @@ class ChildConverter:
         """Return a page (from 1) of a PDF as PNG; errors as in `convert`."""
         return base64.b64decode(self._asked("draw", ".pdf", raw, page=page)["picture"])
 
-    def _asked(self, task: str, suffix: str, raw: bytes, **fields: Any) -> dict[str, Any]:
+    def _asked(self, task: str, suffix: str, raw: bytes, **fields: Any) -> Json:
         head = {"task": task, "suffix": suffix, "size": len(raw), **fields}
         with self._lock:
-            answer: dict[str, Any] = json.loads(self._exchange(head, raw))
+            answer: Json = json.loads(self._exchange(head, raw))
         if "refused" in answer:
             raise LoadError(str(answer["refused"]))
         return answer
@@ -85,7 +86,7 @@ class ChildConverter:
         if process is not None:
             _end(process)
 
-    def _exchange(self, head: dict[str, Any], raw: bytes) -> bytes:
+    def _exchange(self, head: Json, raw: bytes) -> bytes:
         process = self._started()
         assert process.stdin is not None and process.stdout is not None
         # Pipe reads have no timeout; killing the process ends them.
@@ -134,7 +135,7 @@ def _line(stream: IO[bytes]) -> bytes:
     return line
 
 
-def _outline(reply: dict[str, Any]) -> Outline:
+def _outline(reply: Json) -> Outline:
     text = reply["text"]
     if not text.isascii():
         text = text.encode("utf-8", "replace").decode("utf-8")
@@ -150,7 +151,7 @@ def _outline(reply: dict[str, Any]) -> Outline:
     return Outline(**(reply | changes))
 
 
-def _blocks(reply: list[dict[str, Any]], low: int, high: int) -> tuple[Block, ...]:
+def _blocks(reply: list[Json], low: int, high: int) -> tuple[Block, ...]:
     blocks: list[Block] = []
     for entry in reply:
         start, end = entry["start"], entry["end"]

@@ -1,6 +1,7 @@
 """ONNX cross-encoder."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,14 +16,17 @@ THREADS = 2
 _PADS = ("[PAD]", "<pad>")
 
 
+@dataclass
 class CrossEncoder:
     """An ONNX model; `setting`: variable with its path.
 
     `longest`: tokens of a pair; the longer text is truncated (None: no limit).
     """
 
-    def __init__(self, path: Path, role: str, setting: str, longest: int | None = None) -> None:
-        self._path, self._role, self._setting, self._longest = path, role, setting, longest
+    _path: Path
+    _role: str
+    _setting: str
+    _longest: int | None = None
 
     def warm(self) -> None:
         """Load tokenizer and model."""

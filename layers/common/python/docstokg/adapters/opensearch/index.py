@@ -12,7 +12,7 @@ from typing import Unpack
 from docstokg.adapters.breaker import Breaker
 from docstokg.adapters.languages import ANALYSED, searched
 from docstokg.adapters.opensearch.layout import LANGUAGE, Json, facts_alias, feature_name, numbers
-from docstokg.adapters.opensearch.lease import is_loading
+from docstokg.adapters.opensearch.lease import loading
 from docstokg.adapters.opensearch.server import (
     Connection,
     Server,
@@ -243,11 +243,7 @@ class OpenSearchIndex:
             chunks=chunks,
             facts=facts,
             unfinished=notes["unfinished"],
-            running=tuple(
-                name
-                for name in notes["unfinished"]
-                if is_loading(self._server, self._name, name, deadline)
-            ),
+            running=loading(self._server, self._name, notes["unfinished"], deadline),
             namespaces=namespaces,
             languages=languages,
             is_one_space=True,

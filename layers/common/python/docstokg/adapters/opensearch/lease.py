@@ -3,7 +3,7 @@
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -192,7 +192,7 @@ class LoadLease(Lease):
         namespace: str = "",
         telemetry: Telemetry | None = None,
     ) -> None:
-        key = f"{LOAD}-{namespace}" if namespace else LOAD
+        key = _load_key(namespace)
         super().__init__(server, name, key, telemetry)
 
     def _is_taken(self, seen: Seen) -> bool:
@@ -217,19 +217,31 @@ class LoadLease(Lease):
             return [hit["_id"] for hit in answer["hits"]["hits"]]
 
 
-def is_loading(server: Server, name: str, namespace: str, deadline: Deadline) -> bool:
-    """Return whether the lease of a load was renewed in LEASE_S, by this machine's clock.
+def loading(
+    server: Server, name: str, namespaces: Collection[str], deadline: Deadline
+) -> tuple[str, ...]:
+    """Return the namespaces whose load renewed its lease in LEASE_S, by this machine's clock.
 
-    False if it cannot be read.
+    () if the leases cannot be read.
     """
-    body = {"docs": [{"_id": f"{LOAD}-{namespace}"}]}
-    with suppress(DocsToKGError):
+    keys = {_load_key(namespace): namespace for namespace in namespaces}
+    if not keys:
+        return ()
+    body = {"docs": [{"_id": key} for key in keys]}
+    with suppress(DocsToKGError), schema_checked("_mget"):
         answer = server.call("POST", f"/{name}-documents/_mget", body, deadline=deadline)
-        for row in documents_there(answer):
-            lease = row["_source"]
-            is_fresh = time.time() - float(lease.get("text") or 0) < LEASE_S
-            return is_fresh and not _is_gone(lease["record"])
-    return False
+        leases = {keys[row["_id"]]: row["_source"] for row in documents_there(answer)}
+        oldest = time.time() - LEASE_S
+        return tuple(
+            namespace
+            for namespace, lease in leases.items()
+            if float(lease.get("text") or 0) > oldest and not _is_gone(lease["record"])
+        )
+    return ()
+
+
+def _load_key(namespace: str) -> str:
+    return f"{LOAD}-{namespace}" if namespace else LOAD
 
 
 def _process(pid: int) -> str:

@@ -1,26 +1,22 @@
 """SQLite response cache."""
 
 import time
-from pathlib import Path
 
-from docstokg.adapters.sqlite.session import transaction
+from docstokg.adapters.sqlite.file_store import FileStore
 from docstokg.domain.deadline import Deadline
 
-_TABLE = (
-    "CREATE TABLE IF NOT EXISTS response "
-    "(key TEXT PRIMARY KEY, request_hash TEXT, body TEXT, expires REAL)"
-)
 
-
-class SqliteCache:
+class SqliteCache(FileStore):
     """A `ResponseCache` on SQLite."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    tables = (
+        "CREATE TABLE IF NOT EXISTS response "
+        "(key TEXT PRIMARY KEY, request_hash TEXT, body TEXT, expires REAL)"
+    )
 
     def get(self, key: str, deadline: Deadline) -> tuple[str, str] | None:
         """Return (request hash, body) of an unexpired entry, or None."""
-        with transaction(self._path, _TABLE, deadline.remaining(), write=False) as db:
+        with self._transaction(deadline.remaining(), write=False) as db:
             row = db.execute(
                 "SELECT request_hash, body FROM response WHERE key = ? AND expires > ?",
                 (key, time.time()),
@@ -30,7 +26,7 @@ class SqliteCache:
     def put(self, key: str, request_hash: str, body: str, ttl_s: int, deadline: Deadline) -> None:
         """Store a body for `ttl_s` seconds, replacing by key, and delete expired entries."""
         now = time.time()
-        with transaction(self._path, _TABLE, deadline.remaining()) as db:
+        with self._transaction(deadline.remaining()) as db:
             db.execute("DELETE FROM response WHERE expires <= ?", (now,))
             db.execute(
                 "INSERT OR REPLACE INTO response VALUES (?, ?, ?, ?)",

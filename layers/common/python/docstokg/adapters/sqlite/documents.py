@@ -4,14 +4,11 @@
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
-from docstokg.adapters.sqlite.session import transaction
+from docstokg.adapters.sqlite.file_store import FileStore
 from docstokg.contracts.records import DocumentRecord
 
 PAGE = 1000
-BUSY_S = 60.0
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS index_documents (namespace TEXT NOT NULL, doc_id TEXT NOT NULL, "
     "record TEXT NOT NULL, text TEXT, PRIMARY KEY (namespace, doc_id)) WITHOUT ROWID;"
@@ -20,15 +17,14 @@ _TABLES = (
 )
 
 
-class SqliteRegister:
+class SqliteRegister(FileStore):
     """A `DocumentRegister`; empty without a file or before the first document."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = Path(path)
+    tables, busy_s = _TABLES, 60.0
 
     def put(self, documents: Sequence[DocumentRecord]) -> None:
         """Write records, replacing by namespace and id, all or none."""
-        with transaction(self._path, _TABLES, BUSY_S) as db:
+        with self._transaction() as db:
             db.executemany(
                 "INSERT OR REPLACE INTO index_documents VALUES (?, ?, ?, ?)",
                 [
@@ -47,7 +43,7 @@ class SqliteRegister:
 
     def documents(self, namespace: str, after: str = "") -> tuple[DocumentRecord, ...]:
         """Return at most 1,000 records after the doc_id `after`, in order, without texts."""
-        rows = self._read(
+        rows = self._rows(
             "SELECT record FROM index_documents WHERE namespace = ? AND doc_id > ? "
             "ORDER BY doc_id LIMIT ?",
             (namespace, after, PAGE),
@@ -56,7 +52,7 @@ class SqliteRegister:
 
     def find(self, namespace: str, doc_ids: Sequence[str]) -> tuple[DocumentRecord, ...]:
         """Return the records of those documents that are stored, in any order, without texts."""
-        rows = self._read(
+        rows = self._rows(
             "SELECT record FROM index_documents WHERE namespace = ? "
             "AND doc_id IN (SELECT value FROM json_each(?))",
             (namespace, json.dumps(list(doc_ids))),
@@ -65,7 +61,7 @@ class SqliteRegister:
 
     def text(self, namespace: str, doc_id: str) -> str | None:
         """Return the converted text; None if the document is unknown or has none."""
-        rows = self._read(
+        rows = self._rows(
             "SELECT text FROM index_documents WHERE namespace = ? AND doc_id = ?",
             (namespace, doc_id),
         )
@@ -74,15 +70,15 @@ class SqliteRegister:
     def original(self, namespace: str, doc_id: str) -> bytes | None:
         """Return a document's original file, None if it is not stored."""
         query = "SELECT content FROM index_originals WHERE namespace = ? AND doc_id = ?"
-        rows = self._read(query, (namespace, doc_id))
+        rows = self._rows(query, (namespace, doc_id))
         return rows[0][0] if rows else None
 
     def forget(self, namespace: str, doc_ids: Sequence[str] | None) -> None:
         """Remove records with texts and originals (None: all of the namespace)."""
-        if not self._path.exists():
+        if not self.path.exists():
             return
         names = [(namespace, doc_id) for doc_id in doc_ids or ()]
-        with transaction(self._path, _TABLES, BUSY_S) as db:
+        with self._transaction() as db:
             for table in ("index_documents", "index_originals"):
                 if doc_ids is None:
                     db.execute(f"DELETE FROM {table} WHERE namespace = ?", (namespace,))
@@ -90,13 +86,7 @@ class SqliteRegister:
 
     def namespaces(self) -> tuple[str, ...]:
         """Return the namespaces that contain documents."""
-        rows = self._read(
-            "SELECT DISTINCT namespace FROM index_documents WHERE namespace <> '' ORDER BY 1", ()
+        rows = self._rows(
+            "SELECT DISTINCT namespace FROM index_documents WHERE namespace <> '' ORDER BY 1"
         )
         return tuple(row[0] for row in rows)
-
-    def _read(self, query: str, values: tuple[object, ...]) -> list[tuple[Any, ...]]:
-        if not self._path.exists():
-            return []
-        with transaction(self._path, _TABLES, BUSY_S, write=False) as db:
-            return db.execute(query, values).fetchall()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from docstokg.adapters.sqlite.graph_schema import check_layout
-from docstokg.adapters.sqlite.session import Reading, Sessions
+from docstokg.adapters.sqlite.session import Reading, Sessions, snapshot
 from docstokg.contracts.graph import (
     DOCUMENT,
     TOPIC,
@@ -120,12 +120,8 @@ class SqliteGraph:
 
     @contextmanager
     def _reading(self, scope: Scope, deadline: Deadline) -> Iterator["_Reader"]:
-        with self._sessions.use(deadline) as connection:
-            connection.execute("BEGIN")
-            try:
-                yield _Reader(connection, scope)
-            finally:
-                connection.rollback()
+        with self._sessions.use(deadline) as connection, snapshot(connection):
+            yield _Reader(connection, scope)
 
 
 class _Reader:

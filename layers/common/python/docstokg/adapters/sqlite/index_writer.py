@@ -40,7 +40,15 @@ from docstokg.adapters.sqlite.index_schema import (
     space_of,
     words_table,
 )
-from docstokg.adapters.sqlite.session import HOW, Closing, immediate, insert, prepared, translated
+from docstokg.adapters.sqlite.session import (
+    HOW,
+    Closing,
+    immediate,
+    insert,
+    prepared,
+    snapshot,
+    translated,
+)
 from docstokg.contracts.records import ChunkRecord, DocumentChange, FactRecord, VectorRow
 from docstokg.domain.deadline import Deadline
 from docstokg.domain.text.language_weights import ENGLISH, counts
@@ -207,12 +215,8 @@ class SqliteIndexWriter:
         Others may write meanwhile: the arrays are of a snapshot, and stay marked as outdated then.
         """
         with rebuilding(self._path):
-            with self._reading() as db:
-                db.execute("BEGIN")
-                try:
-                    arrays = self._arrays(db)
-                finally:
-                    db.rollback()
+            with self._reading() as connection, snapshot(connection):
+                arrays = self._arrays(connection)
             with self._transaction() as db:
                 kept = self._finish(db, namespace, arrays)
             self._clean(namespace, kept)

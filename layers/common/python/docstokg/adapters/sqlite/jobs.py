@@ -1,15 +1,11 @@
 """SQLite jobs."""
 
-import sqlite3
 import time
-from contextlib import AbstractContextManager
-from pathlib import Path
-from typing import Any
 
-from docstokg.adapters.sqlite.session import insert, transaction
+from docstokg.adapters.sqlite.file_store import FileStore
+from docstokg.adapters.sqlite.session import insert
 from docstokg.contracts.documents import CANCELLED, MAX_QUEUED, Job, JobOrder
 
-BUSY_S = 5.0
 # Seconds that a finished job is kept, without its input.
 KEPT_S = 7 * 24 * 3600.0
 
@@ -22,11 +18,10 @@ CREATE INDEX IF NOT EXISTS job_state ON job (state, namespace);
 """
 
 
-class SqliteJobs:
+class SqliteJobs(FileStore):
     """A `JobQueue` with the worker's operations; created by the first job."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    tables, busy_s = _TABLES, 5.0
 
     def add(self, order: JobOrder) -> bool:
         """Queue a job; return False if MAX_QUEUED jobs of its namespace are waiting.
@@ -35,7 +30,7 @@ class SqliteJobs:
         """
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.touch(mode=0o600)  # it contains uploads
-        with self._writing() as db:
+        with self._transaction() as db:
             db.execute(
                 "DELETE FROM job WHERE state IN ('done', 'failed') AND changed < ?",
                 (time.time() - KEPT_S,),
@@ -60,7 +55,7 @@ class SqliteJobs:
 
     def get(self, job_id: str) -> Job | None:
         """Return the state of a job, None if unknown; one that ended is kept a week."""
-        rows = self._read("SELECT outcome FROM job WHERE id = ?", (job_id,))
+        rows = self._rows("SELECT outcome FROM job WHERE id = ?", (job_id,))
         return Job.model_validate_json(rows[0][0]) if rows else None
 
     def unfinished(self) -> dict[str, int]:
@@ -69,7 +64,7 @@ class SqliteJobs:
             "SELECT namespace, count(*) FROM job WHERE state IN ('queued', 'running') "
             "GROUP BY namespace"
         )
-        return dict(self._read(query))
+        return dict(self._rows(query))
 
     def take(self) -> tuple[JobOrder, int] | None:
         """Start or continue a job: the oldest of the namespace whose last turn is longest ago.
@@ -78,7 +73,7 @@ class SqliteJobs:
         """
         if not self.path.exists():
             return None
-        with self._writing() as db:
+        with self._transaction() as db:
             row = db.execute(
                 "SELECT seq, todo, attempts FROM job AS own WHERE state IN ('queued', 'running') "
                 "ORDER BY (SELECT max(changed) FROM job WHERE namespace = own.namespace "
@@ -95,22 +90,20 @@ class SqliteJobs:
 
     def put_back(self, job_id: str) -> None:
         """Queue a running job again; others are unchanged."""
-        with self._writing() as db:
-            db.execute(
-                "UPDATE job SET state = 'queued', changed = ?, "
-                "outcome = json_set(outcome, '$.state', 'queued') "
-                "WHERE id = ? AND state = 'running'",
-                (time.time(), job_id),
-            )
+        self._change(
+            "UPDATE job SET state = 'queued', changed = ?, "
+            "outcome = json_set(outcome, '$.state', 'queued') "
+            "WHERE id = ? AND state = 'running'",
+            (time.time(), job_id),
+        )
 
     def wait(self, job_id: str) -> None:
         """Prefer other namespaces next; the running job's turn counts as no attempt."""
-        with self._writing() as db:
-            db.execute(
-                "UPDATE job SET attempts = attempts - 1, changed = ? "
-                "WHERE id = ? AND state = 'running'",
-                (time.time(), job_id),
-            )
+        self._change(
+            "UPDATE job SET attempts = attempts - 1, changed = ? "
+            "WHERE id = ? AND state = 'running'",
+            (time.time(), job_id),
+        )
 
     def go_on(self, job: Job, remaining: JobOrder) -> None:
         """Store a turn's result and the remaining work; a cancelled job is unchanged."""
@@ -122,27 +115,16 @@ class SqliteJobs:
 
     def cancel(self, job_id: str) -> None:
         """Mark an unfinished job as failed; its loaded documents stay, other jobs are unchanged."""
-        with self._writing() as db:
-            db.execute(
-                "UPDATE job SET state = 'failed', changed = ?, todo = NULL, outcome = json_set("
-                "outcome, '$.state', 'failed', '$.reason', ?) "
-                "WHERE id = ? AND state IN ('queued', 'running')",
-                (time.time(), CANCELLED, job_id),
-            )
+        self._change(
+            "UPDATE job SET state = 'failed', changed = ?, todo = NULL, outcome = json_set("
+            "outcome, '$.state', 'failed', '$.reason', ?) "
+            "WHERE id = ? AND state IN ('queued', 'running')",
+            (time.time(), CANCELLED, job_id),
+        )
 
     def _store(self, job: Job, todo: str | None) -> None:
-        with self._writing() as db:
-            db.execute(
-                "UPDATE job SET state = ?, changed = ?, outcome = ?, todo = ?, attempts = 0 "
-                "WHERE id = ? AND state = 'running'",
-                (job.state, time.time(), job.model_dump_json(), todo, job.job_id),
-            )
-
-    def _read(self, query: str, values: tuple[object, ...] = ()) -> list[Any]:
-        if not self.path.exists():
-            return []
-        with transaction(self.path, _TABLES, BUSY_S, write=False) as db:
-            return db.execute(query, values).fetchall()
-
-    def _writing(self) -> AbstractContextManager[sqlite3.Connection]:
-        return transaction(self.path, _TABLES, BUSY_S)
+        self._change(
+            "UPDATE job SET state = ?, changed = ?, outcome = ?, todo = ?, attempts = 0 "
+            "WHERE id = ? AND state = 'running'",
+            (job.state, time.time(), job.model_dump_json(), todo, job.job_id),
+        )

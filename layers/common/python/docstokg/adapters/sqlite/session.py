@@ -124,6 +124,16 @@ def opened(path: Path, wait_s: float) -> Closing:
 
 
 @contextmanager
+def snapshot(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    """Let the block read one state of the file, whatever others write meanwhile."""
+    connection.execute("BEGIN")
+    try:
+        yield connection
+    finally:
+        connection.rollback()
+
+
+@contextmanager
 def immediate(connection: Closing) -> Iterator[sqlite3.Connection]:
     """Run the block as one transaction, rolled back on errors; pause now and then for others."""
     connection.execute("BEGIN IMMEDIATE")

@@ -1,27 +1,23 @@
 """Call counts."""
 
 import time
-from pathlib import Path
 
-from docstokg.adapters.sqlite.session import transaction
+from docstokg.adapters.sqlite.file_store import FileStore
 from docstokg.domain.deadline import Deadline
 
-_TABLE = (
-    "CREATE TABLE IF NOT EXISTS counts "
-    "(name TEXT PRIMARY KEY, taken INTEGER, until REAL) WITHOUT ROWID"
-)
 
-
-class SqliteCounter:
+class SqliteCounter(FileStore):
     """A `CallCounter` for one machine."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    tables = (
+        "CREATE TABLE IF NOT EXISTS counts "
+        "(name TEXT PRIMARY KEY, taken INTEGER, until REAL) WITHOUT ROWID"
+    )
 
     def add(self, key: str, ttl_s: int, deadline: Deadline) -> int:
         """Add one to a count that expires `ttl_s` seconds after its first call; return it."""
         now = time.time()
-        with transaction(self._path, _TABLE, deadline.remaining()) as db:
+        with self._transaction(deadline.remaining()) as db:
             db.execute("DELETE FROM counts WHERE until <= ?", (now,))
             row = db.execute(
                 "INSERT INTO counts VALUES (?, 1, ?) "

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from docstokg.contracts.request import MAX_QUERY_CHARACTERS, MIN_QUERY_BYTES, Turn
-from docstokg.domain.answer.prompt import conversation, defused
+from docstokg.domain.answer.prompt import chat, conversation, defused
 from docstokg.domain.text.wording import content_stems
 from docstokg.domain.text.words import FOREIGN, visible
 
@@ -23,7 +23,7 @@ _RULES = """Rewrite the user's last message as one complete question that can be
 def messages(question: str, turns: Sequence[Turn]) -> tuple[dict[str, str], ...]:
     """Return the chat messages that request a self-contained question."""
     user = f"{conversation(turns)}\n\nLast message: {defused(question)}"
-    return ({"role": "system", "content": _RULES}, {"role": "user", "content": user})
+    return chat(_RULES, user)
 
 
 def question_of(reply: str) -> str | None:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.state import Block
-from docstokg.domain.answer.kinds import asked_kinds, asks_for_part, is_alike, named_label
+from docstokg.domain.answer.kinds import asked_kinds, asks_for_part, have_same_form, named_label
 from docstokg.domain.answer.notices import ABSTENTION, nothing_found, rows_shown
 from docstokg.domain.answer.quoting import LEANING, Quotation, leans, quoted
 from docstokg.domain.answer.reader_features import (
@@ -204,7 +204,7 @@ def lacks_label(query: str, pool: Sequence[Candidate], best: int) -> bool:
         for each in pool
         if each.block.document_name == pool[best].block.document_name
         for other in labels_of(each.unit, each.block)
-        if other is not None and is_alike(other[1], label[1])
+        if other is not None and have_same_form(other, label)
     }
     return len(numbers) > 1
 

@@ -8,6 +8,12 @@ from docstokg.contracts.response import RULES, Basis, CheckedBy, Grounding, Sent
 MIN_COVERAGE = 0.7
 
 
+def place_in_words(document: str, section: str | None, page: int | str | None) -> str:
+    """Return where a passage is: "lease.pdf, 2. Term, page 3", "prices.xlsx, Sensors"."""
+    numbered = f"page {page}" if isinstance(page, int) else page
+    return ", ".join(filter(None, (document, section, numbered)))
+
+
 def report(
     verdicts: Sequence[SentenceVerdict],
     total: int,

@@ -2,10 +2,9 @@
 
 import re
 from collections.abc import Sequence
-from typing import Any, Final
 
 from docstokg.contracts.judgements import Judgement
-from docstokg.domain.answer.prompt import CLOSE, OPEN, defused
+from docstokg.domain.answer.prompt import chat, defused, fenced, rows_schema
 from docstokg.domain.foreign_json import parsed
 from docstokg.errors import WrongAnswer
 
@@ -22,26 +21,12 @@ Text between <<<PASSAGE n and PASSAGE n>>> is quoted from documents, and stateme
 Reply with JSON only: {"statements": [{"n": 1, "verdict": "supported", "quotes": ["..."]}]}
 """  # noqa: E501 - a sentence of the prompt is one line
 
-SCHEMA: Final[dict[str, Any]] = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["statements"],
-    "properties": {
-        "statements": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "additionalProperties": False,
-                "required": ["n", "verdict", "quotes"],
-                "properties": {
-                    "n": {"type": "integer"},
-                    "verdict": {"enum": ["supported", "contradicted", "not_stated"]},
-                    "quotes": {"type": "array", "items": {"type": "string"}},
-                },
-            },
-        }
-    },
-}
+SCHEMA = rows_schema(
+    "statements",
+    n={"type": "integer"},
+    verdict={"enum": ["supported", "contradicted", "not_stated"]},
+    quotes={"type": "array", "items": {"type": "string"}},
+)
 
 
 def messages(statements: Sequence[tuple[str, Sequence[str]]]) -> tuple[dict[str, str], ...]:
@@ -50,19 +35,13 @@ def messages(statements: Sequence[tuple[str, Sequence[str]]]) -> tuple[dict[str,
     for _, passages in statements:
         for passage in passages:
             numbers.setdefault(passage, len(numbers) + 1)
-    fenced = [
-        f"{OPEN.format(rank=rank)}\n{defused(passage)}\n{CLOSE.format(rank=rank)}"
-        for passage, rank in numbers.items()
-    ]
+    sources = [fenced(passage, rank) for passage, rank in numbers.items()]
     claims = [
         f"Statement {n} (passages {', '.join(str(numbers[passage]) for passage in passages)}): "
         f"{' '.join(defused(statement).split())}"
         for n, (statement, passages) in enumerate(statements, 1)
     ]
-    return (
-        {"role": "system", "content": _RULES},
-        {"role": "user", "content": "\n\n".join((*fenced, *claims))},
-    )
+    return chat(_RULES, "\n\n".join((*sources, *claims)))
 
 
 def parse(reply: str, count: int, sender: str) -> tuple[Judgement | None, ...]:

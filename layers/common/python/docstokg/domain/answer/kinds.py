@@ -68,11 +68,10 @@ def opening_label(text: str) -> Label | None:
     return _label(_label_patterns()[1].match(text))
 
 
-def is_alike(number: str, other: str) -> bool:
-    """Return whether two labels have the same form: "2.1" and "10.4", or "a" and "c"."""
-    return [part.isdigit() for part in number.split(".")] == [
-        part.isdigit() for part in other.split(".")
-    ]
+def have_same_form(first: Label, second: Label) -> bool:
+    """Return whether two labels are numbered alike, as are 2.1 and 10.4, or a and c."""
+    forms = [(number.count("."), number[0].isdigit()) for _, number in (first, second)]
+    return forms[0] == forms[1]
 
 
 @lru_cache(maxsize=256)

@@ -25,6 +25,11 @@ class LiveAnswer:
         self._checked = self._answer = ""
         self._is_held = False
 
+    @property
+    def is_over(self) -> bool:
+        """Whether no further sentence is sent before the end."""
+        return self._is_held or len(self._sent) >= _MOST
+
     def extended(self, text: str) -> list[AnswerSentence]:
         """Return the newly completed sentences; `text` is the answer so far.
 
@@ -32,8 +37,8 @@ class LiveAnswer:
         """
         spans = sentence_spans(text)
         complete = text[: spans[-1].start] if spans else ""
-        is_over = self._is_held or len(self._sent) >= _MOST or text.startswith(_WHOLE_ONLY)
-        if is_over or not complete or complete == self._checked:
+        is_whole = text.startswith(_WHOLE_ONLY)
+        if self.is_over or is_whole or not complete or complete == self._checked:
             return []
         is_longer = complete.startswith(self._checked)
         answer, report = self._check(complete) if is_longer else ("", None)

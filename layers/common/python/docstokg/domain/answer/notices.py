@@ -30,6 +30,10 @@ NO_EMBEDDER = (
 )
 
 
+# Maximum sentences that one kind of warning lists.
+_MOST_SENTENCES = 5
+
+
 def listed(names: Sequence[str], limit: int = 5) -> str:
     """Return the first `limit` names, cut to 60 characters, and the number of others, joined."""
     labels = [name if len(name) <= LEGIBLE else f"{name[:LEGIBLE]}\u2026" for name in names[:limit]]
@@ -79,19 +83,24 @@ def statements_doubted(counts: Mapping[str, int]) -> list[str]:
 
 
 def values_of_sentences(problem: str, values_by_number: Mapping[int, Sequence[str]]) -> list[str]:
-    """Return a warning that lists values with a problem, by sentence number, if any."""
+    """Return a warning that lists values with a problem, of the first 5 sentences, if any."""
     parts = [f"{listed(values)} (sentence {number})" for number, values in values_by_number.items()]
+    if (others := len(parts) - _MOST_SENTENCES) > 0:
+        parts[_MOST_SENTENCES:] = [f"further values in {others} more sentences"]
     return [f"{problem}: {'; '.join(parts)}."] if parts else []
 
 
 def markers_unproven(verdicts: Iterable[SentenceVerdict]) -> list[str]:
-    """Return a warning per proven sentence that lists its cited ranks without proof, if any."""
-    return [
+    """Return warnings that list the ranks without proof of the first 5 proven sentences, if any."""
+    warnings = [
         f"Sentence {number} is in {_ranks(verdict.proven)}, but was not found in {_ranks(others)}."
         for number, verdict in enumerate(verdicts, 1)
         if verdict.proven
         and (others := [rank for rank in verdict.citations if rank not in verdict.proven])
     ]
+    if (further := len(warnings) - _MOST_SENTENCES) > 0:
+        warnings[_MOST_SENTENCES:] = [f"{further} more sentences were not found in all they cite."]
+    return warnings
 
 
 def _ranks(ranks: Iterable[int]) -> str:

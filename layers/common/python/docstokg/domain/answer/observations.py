@@ -1,7 +1,9 @@
 """Facts about claims."""
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Literal, NamedTuple
 
 from docstokg.domain.answer.consistency import label_beside, mentions
@@ -47,11 +49,12 @@ def observations(
     """
     if not sources:
         return ()
-    claim, text = (_SPACED.sub(r"\1", part) for part in (claim, "\n".join(sources)))
+    claim, *texts = (_SPACED.sub(r"\1", part) for part in (claim, *sources))
+    text = "\n".join(texts)
     identifiers = ids(claim)
-    findings = [Finding("number_not_in_source", number) for number in unstated(claim, text)]
+    findings = [Finding("number_not_in_source", number) for number in unstated(claim, *texts)]
     if _is_english(claim):
-        missing = (name for name in _names(claim, text) if name.upper() not in identifiers)
+        missing = (name for name in _names(claim, texts) if name.upper() not in identifiers)
         findings += [Finding("name_not_in_source", name) for name in missing]
     findings += [Finding("id_not_in_source", each) for each in sorted(identifiers - ids(text))]
     findings += [
@@ -66,27 +69,35 @@ def observations(
 def _exchanged(claim: str, rows: Sequence[Part]) -> Iterator[str]:
     stems = frozenset(content_stems(claim))
 
+    @cache
     def is_named(text: str) -> bool:
         words = frozenset(content_stems(text))
         return bool(words) and words <= stems
 
-    for row in rows:
-        (_, key), *cells = row.fields
-        if not is_named(key):
-            continue
-        others = [
-            field
-            for other in rows
-            if not is_named(other.fields[0][1])
-            and [name for name, _ in other.fields] == [name for name, _ in row.fields]
-            for field in other.fields[1:]
-        ]
+    @cache
+    def is_held(cell: str) -> bool:
+        return bool(cell) and _holds(claim, cell)
+
+    named = [row for row in rows if is_named(row.fields[0][1])]
+    # By the names of all columns and of the cell's own column.
+    others = defaultdict[tuple[tuple[str, ...], str], dict[str, None]](dict)
+    for row in rows if named else ():
+        if not is_named(row.fields[0][1]):
+            columns = _columns(row)
+            for column, cell in row.fields[1:]:
+                if is_held(cell):
+                    others[columns, column][cell] = None
+    for row in named:
+        cells = row.fields[1:]
         for column, value in cells:
-            if not value or not is_named(column) or _holds(claim, value):
+            if not value or not is_named(column) or is_held(value):
                 continue
-            elsewhere = [cell for name, cell in others if name == column]
-            elsewhere += [cell for name, cell in cells if not is_named(name)]
-            yield from (cell for cell in elsewhere if cell and _holds(claim, cell))
+            yield from others.get((_columns(row), column), ())
+            yield from (cell for name, cell in cells if not is_named(name) and is_held(cell))
+
+
+def _columns(row: Part) -> tuple[str, ...]:
+    return tuple(name for name, _ in row.fields)
 
 
 def _holds(claim: str, cell: str) -> bool:
@@ -95,7 +106,8 @@ def _holds(claim: str, cell: str) -> bool:
     return f" {fold(cell)} " in f" {fold(claim)} "
 
 
-def _names(claim: str, text: str) -> Iterator[str]:
+def _names(claim: str, texts: Sequence[str]) -> Iterator[str]:
+    text = "\n".join(texts)
     tokens = list(_TOKEN.finditer(claim))
     proper_names = names(claim)
     # A capitalised first word is a name if a capitalised word follows: "Nora Lind signs".
@@ -111,7 +123,9 @@ def _names(claim: str, text: str) -> Iterator[str]:
         if folded not in proper_names and not is_first:
             continue
         is_month = any(
-            value.kind == "day" and is_stated(value, values(text)) for value in values(name)
+            value.kind == "day" and is_stated(value, values(text))
+            for value in values(name)
+            for text in texts
         )
         if is_month or _UNIT.fullmatch(name):
             continue

@@ -2,15 +2,14 @@
 
 import re
 import unicodedata
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
+from docstokg.contracts import Json
 from docstokg.contracts.request import Turn
 from docstokg.contracts.state import Block, GraphFact
 from docstokg.domain.answer.notices import ABSTENTION
 from docstokg.domain.budget import fitting, tokens
 
-OPEN = "<<<PASSAGE {rank}"
-CLOSE = "PASSAGE {rank}>>>"
 EXAMPLE = "The valve opens at 4 bar [2] and closes at 3 bar [1][2]."
 _RULES = f"""Answer the question from the numbered passages, and from nothing else.
 
@@ -63,7 +62,31 @@ def messages(
     sources = "\n\n".join(passages_within(blocks, max_tokens_context))
     before = f"{conversation(turns)}\n\n" if turns else ""
     user = f"{sources}\n\n{before}Question: {defused(query)}"
+    return chat(rules, user)
+
+
+def chat(rules: str, user: str) -> tuple[dict[str, str], ...]:
+    """Return the chat messages of a system prompt and the user's text."""
     return ({"role": "system", "content": rules}, {"role": "user", "content": user})
+
+
+def fenced(text: str, rank: object = "") -> str:
+    """Return a passage between fences, with its number if it has one."""
+    return f"<<<PASSAGE {rank}\n{defused(text)}\nPASSAGE {rank}>>>"
+
+
+def rows_schema(name: str, **fields: object) -> Json:
+    """Return the JSON schema of an object with an array `name` of objects with these fields."""
+    return _closed({name: {"type": "array", "items": _closed(fields)}})
+
+
+def _closed(properties: Mapping[str, object]) -> Json:
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "required": [*properties],
+        "properties": properties,
+    }
 
 
 def conversation(turns: Sequence[Turn]) -> str:
@@ -99,7 +122,7 @@ def block_text(block: Block, included: Collection[int] | None = None) -> str:
     if block.related:
         facts = ", ".join(_fact(fact, included) for fact in block.related)
         lines.append(f"    Related: {facts}")
-    lines += [OPEN.format(rank=block.rank), defused(block.text), CLOSE.format(rank=block.rank)]
+    lines.append(fenced(block.text, block.rank))
     return "\n".join(lines)
 
 
@@ -127,7 +150,7 @@ def printable(text: str) -> str:
 def without_echo(answer: str) -> str:
     """Return an answer without echoed prompt examples and fences."""
     answer = _ECHOED_ANYWHERE.sub("", answer.replace(EXAMPLE, ""))
-    while (fence := _ECHOED.search(answer)) is not None:
+    while fence := _ECHOED.search(answer):
         answer = answer[: fence.start()]
     return answer
 

@@ -76,11 +76,16 @@ class _Piece(NamedTuple):
 
 
 class _Cells(NamedTuple):
-    """Cells of a row as compared, each with its column name; `keys`: forms of its first cell."""
+    """Cells of a row as compared, `forms` with column names, `keys` of its first cell."""
 
     span: Span
     keys: frozenset[str]
-    pattern: re.Pattern[str]
+    forms: tuple[str, ...]
+
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        forms = map(re.escape, sorted(self.forms, key=len, reverse=True))
+        return re.compile(rf"({'|'.join(forms)})[;:|]* ?")
 
 
 class _Pieces(NamedTuple):
@@ -153,9 +158,12 @@ def find_quotation(text: str, passage: str, sentences: Borders) -> Span | None:
 
 def _of_cells(wanted: str, tables: Sequence[_Cells]) -> Span | None:
     for row in tables:
+        if not wanted.startswith(row.forms):
+            continue
+        pattern = row.pattern
         cells: list[str] = []
         at = 0
-        while at < len(wanted) and (cell := row.pattern.match(wanted, at)) is not None:
+        while at < len(wanted) and (cell := pattern.match(wanted, at)) is not None:
             cells.append(cell[1])
             at = cell.end()
         is_complete = at == len(wanted) and len(cells) > 1 and len(cells) == len(set(cells))
@@ -199,8 +207,8 @@ def _pieces(passage: str, borders: Borders) -> _Pieces:
     joined: list[str] = []
     size = 0
     for piece in _sentences(passage, parts(passage, borders)):
-        text = passage[piece.start : piece.end]
-        form = comparable(text)
+        folded = _folded(passage[piece.start : piece.end])
+        form = _squeezed(folded)
         if not form:
             continue
         pieces.single.setdefault(form, piece)
@@ -208,7 +216,7 @@ def _pieces(passage: str, borders: Borders) -> _Pieces:
             joined.append(_BREAK)
             size += len(_BREAK)
             continue
-        whole = _squeezed(_folded(text), is_open=True)
+        whole = _squeezed(folded, is_open=True)
         pieces.starts[size] = piece.start
         pieces.ends[size + whole.find(form) + len(form)] = piece.end
         joined.append(whole)
@@ -255,8 +263,7 @@ def _cells(row: Part) -> _Cells:
     (name, key), *fields = row.fields
     keys = frozenset(filter(None, (_of_row(key), _of_row(f"{name}: {key}"))))
     cells = {_of_row(f"{name}: {value}") for name, value in fields if value}
-    forms = sorted(map(re.escape, {*keys, *cells} - {""}), key=len, reverse=True)
-    return _Cells(Span(row.start, row.end), keys, re.compile(rf"({'|'.join(forms)})[;:|]* ?"))
+    return _Cells(Span(row.start, row.end), keys, tuple({*keys, *cells} - {""}))
 
 
 def _of_unit(unit: Part, passage: str) -> Iterator[tuple[Span, str]]:

@@ -188,13 +188,10 @@ def label_fit(label: Label, unit: Part, block: Block) -> float:
 def labels_of(unit: Part, block: Block) -> list[Label | None]:
     """Return the labels of the items of a list, or of a unit, its heading and its section."""
     text = block.text[unit.start : unit.end]
+    if unit.kind == "list":
+        return [opening_label(line) for line in text.splitlines()]
     section = block.section.rpartition(" > ")[2]
-    return [
-        *map(
-            opening_label,
-            text.splitlines() if unit.kind == "list" else (text, unit.heading, section),
-        )
-    ]
+    return [opening_label(line) for line in (text, unit.heading, section)]
 
 
 def misses(kinds: Collection[str], text: str, question: Collection[str]) -> bool:

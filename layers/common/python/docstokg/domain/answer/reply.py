@@ -157,11 +157,11 @@ def cleaned(raw: str, question: str = "", blocks: Sequence[Block] = ()) -> str:
     text = _LOOP.sub(r"\g<words>", _TEXT_END.sub("", text).strip())
     text = without_echo(text).strip()
     for wrapper in (_WRAPPED, _FENCED):
-        if (wrapped := wrapper.fullmatch(text)) is not None:
+        if wrapped := wrapper.fullmatch(text):
             text = wrapped["inside"].strip()
     text = _answer_of_json(text)
     text = outside_code(text, _said_once)
-    while (match := _PREAMBLE.match(text)) is not None:
+    while match := _PREAMBLE.match(text):
         text = text[match.end() :]
     text = _with_markers(_with_ranks(text, blocks) if text.strip(" .") else "")
     text = _without_list_of_sources(text).strip()

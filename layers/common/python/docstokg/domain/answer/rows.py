@@ -63,7 +63,7 @@ def matching(query: str, pool: Sequence[Candidate], best: int) -> tuple[int, ...
     """Return the rows of the best row's table that meet the most conditions of the question.
 
     A condition is a word or value of the question that a cell of the table holds. Of rows that
-    meet as many but others, those with the most words of its names, then with the rarest words.
+    meet as many, those with the most words of its names.
     """
     columns = _columns(pool[best])
     name = pool[best].block.document_name
@@ -75,25 +75,19 @@ def matching(query: str, pool: Sequence[Candidate], best: int) -> tuple[int, ...
         and _columns(candidate) == columns
     ]
     numbers, question = asked_values(query), frozenset(stems(query))
-    conditions: dict[int, float] = {}
-    held: dict[int, frozenset[str]] = {}
+    names = {word for name in capitalised_names(query) for word in stems(name)}
+    conditions: dict[int, tuple[float, int]] = {}
     for place in table:
         fields = pool[place].unit.fields
         text = " ".join(value for _, value in fields)
-        words = held[place] = question & frozenset(stems(text))
+        words = question & frozenset(stems(text))
         row_values = values(pool[place].unit.text)
-        conditions[place] = len(words) + sum(
+        count = len(words) + sum(
             number.share(row_values) for number in numbers if not number.words <= words
         )
+        conditions[place] = (count, len(words & names))
     highest = max(conditions.values())
-    rows = [place for place in table if conditions[place] == highest]
-    names = {word for name in capitalised_names(query) for word in stems(name)}
-
-    def specificity(place: int) -> tuple[int, float, bool]:
-        return len(held[place] & names), pool[place].features.words, place == best
-
-    words = held[max(rows, key=specificity)]
-    return tuple(place for place in rows if held[place] == words)
+    return tuple(place for place in table if conditions[place] == highest)
 
 
 def _columns(candidate: Candidate) -> tuple[str, ...]:

@@ -117,8 +117,8 @@ def features(
     """
     if not windows:
         return None
-    whole = "\n".join(part for source in evidence for part in (source.header, source.text) if part)
-    folded = normalise(whole)
+    texts = [part for source in evidence for part in (source.header, source.text) if part]
+    folded = normalise("\n".join(texts))
     stems = frozenset[str]().union(
         *(content_stems(source.text[a:b]) for source in evidence for a, b in source.sentences),
         *(content_stems(source.header) for source in evidence),
@@ -128,7 +128,7 @@ def features(
         window_share=windows[0].share,
         cosine=max(cosines) if cosines else None,
         name_missing=float(any(name not in folded for name in names(claim))),
-        number_missing=float(bool(unstated(claim, whole))),
+        number_missing=float(bool(unstated(claim, *texts))),
         length=math.log1p(sum(len(source.sentences) for source in evidence)),
     )
 

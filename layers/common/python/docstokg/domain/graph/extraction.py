@@ -3,10 +3,9 @@
 import json
 import re
 import unicodedata
-from collections.abc import Mapping
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from docstokg.domain.answer.prompt import CLOSE, OPEN, defused
+from docstokg.domain.answer.prompt import chat, fenced, rows_schema
 from docstokg.domain.budget import tokens
 from docstokg.domain.text.names import is_name, tidy
 from docstokg.domain.text.sentences import sentence_spans
@@ -25,30 +24,15 @@ MAX_TOKENS = 1_200
 
 KINDS = ("Person", "Organization", "Group", "Place", "Facility", "Event", "Work", "Product",
                 "Law", "Language", "Concept")  # fmt: skip
-_KEYS = ("subject", "subject_type", "relation", "object", "object_type")
-_KIND = {"type": "string", "enum": [*KINDS]}
-SCHEMA: Final[Mapping[str, Any]] = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["triples"],
-    "properties": {
-        "triples": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "additionalProperties": False,
-                "required": [*_KEYS],
-                "properties": {
-                    "subject": {"type": "string"},
-                    "subject_type": _KIND,
-                    "relation": {"type": "string"},
-                    "object": {"type": "string"},
-                    "object_type": _KIND,
-                },
-            },
-        }
-    },
+_KIND, _TEXT = {"type": "string", "enum": [*KINDS]}, {"type": "string"}
+_FIELDS = {
+    "subject": _TEXT,
+    "subject_type": _KIND,
+    "relation": _TEXT,
+    "object": _TEXT,
+    "object_type": _KIND,
 }
+SCHEMA = rows_schema("triples", **_FIELDS)
 _RULES = f"""You list the facts that one passage states, as JSON and nothing else:
 {{"triples": [{{"subject": "...", "subject_type": "...", "relation": "...", "object": "...", "object_type": "..."}}]}}
 
@@ -86,8 +70,7 @@ class Reading(NamedTuple):
 
 def messages(text: str) -> tuple[dict[str, str], ...]:
     """Return the chat messages that request the triples of a passage's first 16,000 characters."""
-    fenced = f"{OPEN.format(rank='')}\n{defused(text[:LONGEST_SENT])}\n{CLOSE.format(rank='')}"
-    return ({"role": "system", "content": _RULES}, {"role": "user", "content": fenced})
+    return chat(_RULES, fenced(text[:LONGEST_SENT]))
 
 
 def estimated_tokens(text: str) -> tuple[int, int]:
@@ -130,7 +113,7 @@ def read(reply: str, text: str) -> Reading:
 
 
 def _checked(row: object, text: str) -> Extracted | Refusal:
-    if not isinstance(row, dict) or row.keys() != set(_KEYS):
+    if not isinstance(row, dict) or row.keys() != _FIELDS.keys():
         return "shape"
     if not all(isinstance(value, str) for value in row.values()):
         return "shape"

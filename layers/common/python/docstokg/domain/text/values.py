@@ -5,6 +5,7 @@ Spanish, Italian, Portuguese and Dutch.
 """
 
 import re
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import date
@@ -19,7 +20,7 @@ Kind = Literal["date", "day", "clock", "amount", "number", "ordinal"]
 _DENIALS = frozenset(("no", "not", "never", "none", "nor", "cannot", "without", "t"))
 # Digits that are part of a name (p53, HP:0001250) are not a number.
 _DIGITS = re.compile(
-    r"(?<![^\W\d])\d{1,3}(?:[,\u2009\u202f'\u2019]\d{3})+(?:\.\d+)?(?!\d)|(?<![^\W\d_])\d+(?:[.,]\d+)*"
+    r"(?<!\w)\d{1,3}(?:[,\u2009\u202f'\u2019]\d{3})+(?:\.\d+)?(?!\d)|(?<![^\W_])\d+(?:[.,]\d+)*"
 )
 _GROUPED = re.compile(r"(?<=\d)[,\u2009\u202f'\u2019](?=\d{3}(?:\D|\Z))")
 _RANGE = re.compile(
@@ -156,23 +157,25 @@ def values(text: str) -> tuple[Value, ...]:
 
 @lru_cache(maxsize=4096)
 def _points(text: str) -> tuple[Value, ...]:
-    taken: list[tuple[int, int]] = []
     points: list[Value] = []
+    taken = bytearray(len(text))  # 1 for each character of a value
+
+    def take(start: int, end: int) -> None:
+        taken[start:end] = b"\1" * (end - start)
+
     plain = ID_IN_CLAIM.sub(lambda match: " " * len(match[0]), text)
     for match in _POWER.finditer(plain):
         number = float(_power(match))
-        taken.append(match.span())
+        take(*match.span())
         points.append(Value("number", number, number, "", *match.span()))
     for kind, pattern in _patterns():
         for match in pattern.finditer(plain):
-            if any(a < match.end() and match.start() < b for a, b in taken):
+            if 1 in taken[match.start() : match.end()]:
                 continue
             readings = list(_readings(kind, match))
             if readings:
-                taken.append(match.span())
-                points += [
-                    reading._replace(start=match.start(), end=match.end()) for reading in readings
-                ]
+                take(*match.span())
+                points += [Value(*reading[:4], *match.span()) for reading in readings]
     return tuple(sorted(points, key=lambda point: (point.start, point.kind)))
 
 
@@ -239,16 +242,18 @@ def _amounts(fields: dict[str, str | None]) -> Iterator[Value]:
         letter, unit = "", "m"
     scale = _words()["scale"][letter.lower()][1] if letter else 1.0
     name, factor = _words()["unit"].get(unit, ("", 1.0))
-    words = [_words()["number"].get(word) for word in re.split("[ -]", amount.lower())]
-    spelled = sum(word[1] for word in words if word is not None)
-    is_spelled = not any(map(str.isdigit, amount))
-    for number in {spelled} if is_spelled else _numbers(amount):
+    for number in _numbers(amount) if any(map(str.isdigit, amount)) else {_spelled(amount)}:
         size = number * scale * factor
         if name:
             yield Value("amount", size, size, name)
         yield Value("number", number * scale, number * scale)
         if not name and scale == 1 and len(amount) == 4 and 1000 <= number < 2200:
             yield from _span(int(number), 1, 1, 12, 31)
+
+
+def _spelled(amount: str) -> float:
+    words = (_words()["number"].get(word) for word in re.split("[ -]", amount.lower()))
+    return sum(word[1] for word in words if word is not None)
 
 
 def _numbers(digits: str) -> set[float]:
@@ -271,10 +276,10 @@ def _ranges(text: str, points: Sequence[Value]) -> Iterator[Value]:
     ends: dict[int, list[Value]] = {}
     for value in points:
         ends.setdefault(value.end, []).append(value)
+    borders = sorted(ends)
     for last in points:
-        borders = (end for end in sorted(ends, reverse=True) if end <= last.start)
-        border = next(borders, None)
-        if border is None or not _RANGE.fullmatch(text, border, last.start):
+        place = bisect_right(borders, last.start) - 1
+        if place < 0 or not _RANGE.fullmatch(text, border := borders[place], last.start):
             continue
         for first in ends[border]:
             if (first.kind, first.unit) == (last.kind, last.unit) and first.low <= last.high:
@@ -286,13 +291,26 @@ def is_stated(claimed: Value, evidence: Sequence[Value]) -> bool:
     return any(claimed.meets(value) for value in evidence)
 
 
-def unstated(claim: str, text: str) -> tuple[str, ...]:
-    """Return the numbers of a claim, as written, that a text has in no notation, in order.
+def unstated(claim: str, *texts: str) -> tuple[str, ...]:
+    """Return the numbers of a claim, as written, that no text has in any notation, in order.
 
     Spelled numbers below 3 and ordinals often count nothing ("one of the") and are not listed.
     """
-    evidence, digits = values(text), numbers(text)
     points = _points(claim)
+    plain = ID_IN_CLAIM.sub(lambda match: " " * len(match[0]), claim)
+    written = list(_DIGITS.finditer(plain))
+    spelled = [
+        (point.start, point.end)
+        for point in points
+        if point.kind == "number"
+        and point.low > _VAGUE
+        and not any(map(str.isdigit, claim[point.start : point.end]))
+    ]
+    if not written and not spelled:
+        return ()
+    # Each text is read once, whatever it is combined with.
+    evidence = [value for text in texts for value in values(text)]
+    digits = frozenset[str]().union(*map(numbers, texts))
     dated = {(point.start, point.end) for point in points if point.kind == "date"}
     # The day of a date with a year counts only with that year.
     matched = [
@@ -301,15 +319,7 @@ def unstated(claim: str, text: str) -> tuple[str, ...]:
         if is_stated(point, evidence)
         and (point.kind != "day" or (point.start, point.end) not in dated)
     ]
-    plain = ID_IN_CLAIM.sub(lambda match: " " * len(match[0]), claim)
-    spans = [m.span() for m in _DIGITS.finditer(plain) if _canonical(m[0]) not in digits]
-    spans += [
-        (point.start, point.end)
-        for point in points
-        if point.kind == "number"
-        and point.low > _VAGUE
-        and not any(map(str.isdigit, claim[point.start : point.end]))
-    ]
+    spans = [match.span() for match in written if _canonical(match[0]) not in digits] + spelled
     missing = sorted(
         (start, end)
         for start, end in spans

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import batched, chain
 from typing import NamedTuple
 
+from docstokg.contracts import compact_json
 from docstokg.contracts.records import FoundName, StoredChunk
 from docstokg.domain.graph.same_names import same_names
 from docstokg.domain.identity import chunk_uuid, is_id
@@ -55,7 +56,7 @@ class NamesRecord(NamedTuple):
 
     def text(self) -> str:
         """Return JSON."""
-        return json.dumps([self.digest, self.names], ensure_ascii=False, separators=(",", ":"))
+        return compact_json([self.digest, self.names])
 
 
 def naming_digest(recogniser: str, chunk: RawChunk) -> str:

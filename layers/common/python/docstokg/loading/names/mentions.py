@@ -2,6 +2,7 @@
 
 from bisect import bisect
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from docstokg.contracts.records import MentionRecord
 from docstokg.domain.graph.linking import Linker, Match
@@ -17,13 +18,13 @@ MOST_HOMONYMS = 8
 Places = dict[str, tuple[int, int] | None]
 
 
+@dataclass
 class MentionFinder:
     """Finds a chunk's mentions."""
 
-    def __init__(self, linker: Linker, names: Names, labels: Labels) -> None:
-        self._linker = linker
-        self._names = names
-        self._labels = labels
+    _linker: Linker
+    _names: Names
+    _labels: Labels
 
     def mentions(self, chunk: RawChunk, uuid: str, endpoints: Iterable[str]) -> list[MentionRecord]:
         """Return the mentions of a chunk, one per entity, sorted by id.

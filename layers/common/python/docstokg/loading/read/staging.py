@@ -210,7 +210,7 @@ class Staging:
 
     def add_entity(self, entity: RawEntity) -> None:
         """Add an entity or complete the stored one; raise `Rejected` if its name differs."""
-        if (stored := self.entity(entity.id)) is not None:
+        if stored := self.entity(entity.id):
             if stored.name != entity.name:
                 raise Rejected(f"id {entity.id!r} is repeated with a different name")
             synonyms = tuple(dict.fromkeys((*stored.synonyms, *entity.synonyms)))

@@ -15,6 +15,7 @@ from itertools import filterfalse
 from pathlib import Path
 from typing import Any
 
+from docstokg.contracts import Json
 from docstokg.contracts.ingest import IngestCursor, IngestObject, IngestRun, IngestTask
 from docstokg.domain.text.sentences import sentence_spans
 from docstokg.errors import LoadError, Permanent, Unavailable
@@ -64,10 +65,8 @@ VECTORS = "vectors"
 # Where stages store the reason of a failure.
 REFUSED = "refused"
 
-Answer = dict[str, Any]
 
-
-def read(task: IngestTask, objects: ObjectStore, readers: Readers) -> Answer:
+def read(task: IngestTask, objects: ObjectStore, readers: Readers) -> Json:
     """Write the rows of objects into shards, with reasons for unreadable ones.
 
     Returns numbers: `chunks` and `rejected` objects. A task without items, here and in the other
@@ -146,7 +145,7 @@ def _is_erased(marks: Collection[str], inner: str, etag: str, row: Row) -> bool:
 
 def encode(
     task: IngestTask, objects: ObjectStore, embedder: Embedder | None, sparse: SparseEncoder | None
-) -> Answer:
+) -> Json:
     """Encode the chunks of shards; return `chunks`: their number."""
     models = {
         "dense": embedder.model if embedder else None,
@@ -161,7 +160,7 @@ def encode(
     return _put_output(task, objects, VECTORS, models, compute)
 
 
-def names(task: IngestTask, objects: ObjectStore, finder: NameFinder | None) -> Answer:
+def names(task: IngestTask, objects: ObjectStore, finder: NameFinder | None) -> Json:
     """Find the names in the chunks of shards; return `chunks`: their number."""
     models = {"names": finder.model if finder else None}
     return _put_output(task, objects, NAMES, models, partial(found_names, finder))
@@ -173,7 +172,7 @@ def _put_output(
     kind: str,
     models: Models,
     compute: Callable[[Sequence[RawChunk]], Iterable[Any]],
-) -> Answer:
+) -> Json:
     with reason_kept(task, objects):
         shards = _shards(task, objects)
         return {
@@ -191,7 +190,7 @@ def resolve(
     stores: Stores,
     time: TaskTime | None = None,
     max_loads: int | None = None,
-) -> Answer:
+) -> Json:
     """Stage every row in path order, and write the plan of the load.
 
     After a kill it starts again. `max_loads`: see `turn`. Raises `LoadError` if its `time` is not
@@ -215,7 +214,7 @@ def resolve(
     return {"done": True, "documents": summary["loaded"], "rejected": rejects.count}
 
 
-def _resolve(rows: RunRows, stores: Stores) -> tuple[Linking, dict[str, Any]]:
+def _resolve(rows: RunRows, stores: Stores) -> tuple[Linking, Json]:
     run, report = rows.run, LoadReport(run_id=rows.run.run_id)
     options = LoadOptions(
         run.namespace,
@@ -280,9 +279,7 @@ def _check_outputs(rows: RunRows, stores: Stores) -> None:
         raise LoadError(f"another load of this namespace did not end; {AGAIN}")
 
 
-def write(
-    task: IngestTask, objects: ObjectStore, stores: Stores, resolvers: ResolverCache
-) -> Answer:
+def write(task: IngestTask, objects: ObjectStore, stores: Stores, resolvers: ResolverCache) -> Json:
     """Write the documents that begin in the task's shards, with their mentions.
 
     Returns the numbers of chunks and of those written, 0 for a closed run. Raises `Locked` during
@@ -328,7 +325,7 @@ def store(
     resolvers: ResolverCache,
     time: TaskTime,
     max_loads: int | None = None,
-) -> Answer:
+) -> Json:
     """Encode, resolve, write and close a small run; raise `Unavailable` if it needs more tasks."""
     encode(task, objects, stores.embedder, stores.sparse_encoder)
     resolve(task, objects, stores, time, max_loads)
@@ -341,7 +338,7 @@ def store(
 
 def close(
     task: IngestTask, objects: ObjectStore, stores: Stores, time: TaskTime | None = None
-) -> Answer:
+) -> Json:
     """Write edges, remove documents, relink stored chunks, end the load and report.
 
     If its `time` ends first, the next task continues from the returned `cursor`. A failed task is
@@ -398,7 +395,7 @@ def _finish(task: IngestTask, linking: Linking, time: TaskTime) -> IngestCursor 
     return None
 
 
-def _give_up(task: IngestTask, objects: ObjectStore, stores: Stores) -> Answer:
+def _give_up(task: IngestTask, objects: ObjectStore, stores: Stores) -> Json:
     error = task.error or {}
     reason = f"{error.get('Error', 'Failed')}: {error.get('Cause', '')}"
     if kept_reason := refusal(task.run, objects):

@@ -10,9 +10,8 @@ import zipfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
-from docstokg.contracts import Json
+from docstokg.contracts import Json, compact_json
 from docstokg.contracts.records import CALLED, ChunkRecord, MentionRecord
 from docstokg.domain.deadline import Deadline
 from docstokg.domain.identity import is_own_id
@@ -77,7 +76,7 @@ def _write(file: zipfile.ZipFile, name: str, rows: Iterable[Json]) -> int:
     with file.open(f"{name}.jsonl", "w", force_zip64=True) as part:
         for row in rows:
             fields = {key: value for key, value in row.items() if value not in (None, "", {})}
-            line = json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
+            line = compact_json(fields)
             part.write(line.encode("utf-8", "surrogatepass") + b"\n")
             count += 1
     return count
@@ -150,7 +149,7 @@ class _Namespace:
             if fact.type != CALLED
         }
         for relation in graph.stored_relations(self._namespace):
-            row: dict[str, Any] = {
+            row: Json = {
                 "source": relation.source,
                 "type": relation.type,
                 "target": relation.target,

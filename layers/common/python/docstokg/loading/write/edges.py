@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import batched, islice
-from typing import Any
 
+from docstokg.contracts import Json
 from docstokg.contracts.records import CALLED, FactRecord, RelationRecord, StoredChunk
 from docstokg.domain.deadline import Deadline
 from docstokg.domain.graph.same_names import SAME_AS, are_distinct, same_names
@@ -57,7 +57,7 @@ def write_edges(linking: Linking, after: str) -> Iterator[str]:
             names = resolver.display_names(ends)
             relations, facts = [], []
             for source, kind, target, evidence, payload, fact in batch:
-                edge: dict[str, Any] = {
+                edge: Json = {
                     "namespace": context.namespace,
                     "source": source,
                     "type": kind,
@@ -141,7 +141,7 @@ def _stored_evidence(context: Context, edges: Sequence[RawRelation]) -> Stored:
 def _resolve(
     context: Context, names: Names, edge: RawRelation, removed: Removed, stored: Stored
 ) -> None:
-    payload: dict[str, Any] = {"properties": edge.properties, "weight": edge.weight}
+    payload: Json = {"properties": edge.properties, "weight": edge.weight}
     evidence = None
     if edge.evidence is not None or edge.doc_id is not None:
         evidence, chunk = _stating_place(context, edge, removed, stored)
