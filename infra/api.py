@@ -61,12 +61,18 @@ ONE_SEGMENT = "A document or a job, whose name is a part of the path."
 PROBLEMS: tuple[tuple[str, int, str, str, str], ...] = (
     ("DEFAULT_4XX", 400, "bad_request", "The gateway refused the request.", ""),
     ("DEFAULT_5XX", 500, "internal_error", "The request could not be completed.", ""),
-    ("UNAUTHORIZED", 401, "unauthorized", "A valid credential is needed.", ""),
+    (
+        "UNAUTHORIZED",
+        401,
+        "unauthorized",
+        "A valid token is needed, and a metered caller's key.",
+        "",
+    ),
     ("MISSING_AUTHENTICATION_TOKEN", 401, "unauthorized", "A valid credential is needed.", ""),
     ("ACCESS_DENIED", 403, "forbidden", "This credential may not do that.", ""),
     ("EXPIRED_TOKEN", 401, "unauthorized", "The credential has expired.", ""),
     ("INVALID_SIGNATURE", 401, "unauthorized", "The signature is wrong.", ""),
-    ("INVALID_API_KEY", 403, "forbidden", "The usage plan's key is needed.", ""),
+    ("INVALID_API_KEY", 403, "forbidden", "The API key is not this caller's.", ""),
     ("WAF_FILTERED", 403, "forbidden", "The firewall refused the request.", ""),
     ("RESOURCE_NOT_FOUND", 404, "not_found", "There is nothing at this path.", ""),
     ("REQUEST_TOO_LARGE", 413, "too_large", "The body may have 65536 bytes at most.", ""),
@@ -95,6 +101,8 @@ class Api(Construct):
             rest_api_name=f"docstokg-{environment.name}",
             description="Questions to evidence: answers whose every claim is a source span",
             endpoint_types=[apigateway.EndpointType.REGIONAL],
+            # The authoriser returns the key, and only to the caller it belongs to.
+            api_key_source_type=apigateway.ApiKeySourceType.AUTHORIZER if plans else None,
             # Compress bodies over one kilobyte, like the local server.
             min_compression_size=cdk.Size.kibibytes(1),
             # The account's log role must outlive this environment.
@@ -131,7 +139,11 @@ class Api(Construct):
                 self,
                 "Jwt",
                 handler=functions["authorize"].live,
-                identity_sources=[apigateway.IdentitySource.header("Authorization")],
+                # Also the key of the cached reply.
+                identity_sources=[
+                    apigateway.IdentitySource.header(name)
+                    for name in ("Authorization", *(["X-Api-Key"] if plans else []))
+                ],
                 results_cache_ttl=cdk.Duration.seconds(60),
             )
             self._authorization = apigateway.AuthorizationType.CUSTOM
@@ -243,9 +255,12 @@ class Api(Construct):
         if not keys:
             document["paths"].pop(KEYS)
         for path, content in {CONTRACT: document, **({KEYS: keys} if keys else {})}.items():
-            resource = self.api.root.resource_for_path(path)
-            self._mock(resource, "GET", 200, templates.static_json(content), self._cors)
-            self._answer_nothing(resource, 405, "method_not_allowed", "GET")
+            self._publish(path, templates.static_json(content))
+
+    def _publish(self, path: str, template: str) -> None:
+        resource = self.api.root.resource_for_path(path)
+        self._mock(resource, "GET", 200, template, self._cors)
+        self._answer_nothing(resource, 405, "method_not_allowed", "GET")
 
     @property
     def _url(self) -> str:
@@ -261,10 +276,7 @@ class Api(Construct):
             "authorization_servers": [tokens.issuer],
             "bearer_methods_supported": ["header"],
         }
-        resource = self.api.root.resource_for_path(PROTECTED)
-        template = templates.static_json(document).replace("%%URL%%", self._url)
-        self._mock(resource, "GET", 200, template, self._cors)
-        self._answer_nothing(resource, 405, "method_not_allowed", "GET")
+        self._publish(PROTECTED, templates.static_json(document).replace("%%URL%%", self._url))
 
     def _unrouted(self) -> None:
         by_path: dict[str, list[Route]] = {}

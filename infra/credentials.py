@@ -13,7 +13,7 @@ from infra.removal import removal
 from infra.rights import allow, use_key
 
 ROTATED_BY_VENDOR = (
-    "A credential of another vendor (graph, model, embeddings): it is rotated there and put here "
+    "A credential of the graph, a model's vendor or the gateway: it is rotated there and put here "
     "by `aws secretsmanager put-secret-value`; docs/deploy.md says when."
 )
 # Vendor -> use of the functions with its key, and the key's setting.
@@ -24,6 +24,7 @@ VENDORS: Mapping[str, tuple[str, str]] = {
     "embedder": ("embedder", "embed_api_key"),
     "reranker": ("reranker", "rerank_api_key"),
     "verifier": ("verifier", "verifier_api_key"),
+    "plans": ("tokens", "plan_keys"),
 }
 
 
@@ -33,7 +34,7 @@ class Secrets(Construct):
     def __init__(self, stack: Stack) -> None:
         super().__init__(stack, "Secrets")
         self._key, self._policy = stack.key, removal(retain=stack.target.retain_data)
-        needed = vendors(stack.target)
+        needed = vendors(stack.target) | ({"plans"} if stack.target.metering else set())
         self.by_name = {
             "graph": self._secret("GraphReader", '{"graph_user": "reader"}', "graph_password"),
             "graph_writer": self._secret(

@@ -1,7 +1,7 @@
 """Dashboard and alarms."""
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
 
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -29,6 +29,17 @@ STEPS = {
     "hydrate": time_budget.HYDRATE,
 }
 RUNNING = "ingest_running_seconds"
+# Functions whose log has a line per request or load, and the sums of these lines.
+METERED = ("respond", "retrieve", "traverse", "check", "ingest_close")
+USAGE = {
+    "fields": ["datefloor(@timestamp, 1d) as day"],
+    "filter_statements": ['event = "request"'],
+    "stats_statements": [
+        "count(*) as requests, sum(loaded) as documents, sum(budget_used.tokens_gen) as tokens, "
+        "sum(cost_usd) as model_usd by day, namespace, route"
+    ],
+    "sort": "day desc",
+}
 # Alarms of failures that users notice.
 PAGING = frozenset(
     {
@@ -77,7 +88,14 @@ class Observability(Construct):
             self.alarm(f"DeadLetters{queue.node.path.split('/')[-2]}", letters, 0, 1, description)
         tested = cloudwatch.Metric(namespace=f"{METRICS_NAMESPACE}/Test", metric_name="smoke")
         self.alarm("Test", tested, 0, 1, "`make smoke` sets it, to see that alarms are delivered.")
-        self._saved_query()
+        self._save_query(
+            "OneRequest",
+            "one request",
+            functions,
+            fields=["@timestamp", "@log", "level", "event", "kind", "error", "doubts"],
+            filter_statements=['request_id = "REQUEST_ID"'],
+            sort="@timestamp asc",
+        )
         self._dashboard()
 
     def service(
@@ -205,18 +223,18 @@ class Observability(Construct):
             description = f"{step}: p95 over half of what a question gives it."
             self.alarm(f"Slow{step.title()}Call", slow, limit, 3, description)
 
-    def _saved_query(self) -> None:
+    def _save_query(
+        self, construct_id: str, name: str, functions: Iterable[str], **parts: Any
+    ) -> logs.QueryString:
+        query = logs.QueryString(**parts)
         logs.QueryDefinition(
             self,
-            "OneRequest",
-            query_definition_name=f"docstokg-{self.environment}/one request",
-            log_groups=[function.logs for function in self._functions.values()],
-            query_string=logs.QueryString(
-                fields=["@timestamp", "@log", "level", "event", "kind", "error", "doubts"],
-                filter_statements=['request_id = "REQUEST_ID"'],
-                sort="@timestamp asc",
-            ),
+            construct_id,
+            query_definition_name=f"docstokg-{self.environment}/{name}",
+            log_groups=[self._functions[function].logs for function in functions],
+            query_string=query,
         )
+        return query
 
     def _dashboard(self) -> None:
         machine, api, of = self._workflow.machine, self._api.api, self.service
@@ -255,13 +273,11 @@ class Observability(Construct):
             "Calls p95": [of("rag_step_latency_seconds", "p95", step=step) for step in STEPS],
             "Loads": [of(RUNNING, "Maximum")],
         }  # fmt: skip
+        usage = self._save_query("Usage", "usage", METERED, **USAGE)
         log_query = cloudwatch.LogQueryWidget(
-            title="Requests by namespace, mode and provider",
-            log_group_names=[self._functions["respond"].logs.log_group_name],
-            query_lines=[
-                'filter event = "request"',
-                "stats count(*) by namespace, mode, synthesis, provider",
-            ],
+            title="Usage by namespace",
+            log_group_names=[self._functions[name].logs.log_group_name for name in METERED],
+            query_string=usage.to_string(),
             width=24,
         )
         cloudwatch.Dashboard(

@@ -73,12 +73,14 @@ def contradictions(environment: Environment) -> list[str]:
 def _callers(environment: Environment) -> Iterator[str]:
     if environment.auth == "jwt" and environment.tokens is None:
         yield "auth is jwt, and tokens names no issuer: add [tokens], or auth = iam"
-    if environment.auth == "iam" and environment.tokens is not None:
-        yield "auth is iam, and tokens would not be read: auth = jwt, or no [tokens]"
+    if environment.auth == "iam":
+        yield from (
+            f"auth is iam, and {field} needs callers with tokens: auth = jwt, or no {field}"
+            for field in ("tokens", "metering", "page")
+            if getattr(environment, field)
+        )
     if environment.auth == "iam" and not environment.iam_namespaces:
         yield 'iam_namespaces is empty, so nobody may ask: name a namespace, or "*"'
-    if environment.page and environment.auth != "jwt":
-        yield "page needs callers with tokens: auth = jwt, or page = false"
     if environment.sign_in and not environment.page:
         yield "sign_in is of the page: page = true, or no [sign_in]"
     signed = bool(environment.settings.get("receipt_key"))

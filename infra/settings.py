@@ -118,13 +118,12 @@ class Environment:
     them for loads, if set. `load_on_change`: load `sources/NAMESPACE/` after its objects change.
     `sync`: schedules of such loads by namespace, `rate(1 day)` or `cron(...)`. `notice_email`: for
     alarms that can wait, by default `alarm_email`. `cold_start_s`: added to the time limit of each
-    state, which includes INIT. `metering`: usage plans by caller name; without any, API keys are
-    not required. `page`: also serve the page and the API reference; requires tokens, which a person
+    state, which includes INIT. `metering`: usage plans by name; without any, API keys are not
+    required. `page`: also serve the page and the API reference; requires tokens, which a person
     pastes, or gets by signing in if `sign_in` configures a client. `cors_origin`: the foreign page
     whose scripts may call, as `https://HOST`. `settings`: product settings by name
-    (docs/settings.md), such as
-    `{"rerank_provider": "cohere"}`; see infra/variables.py. `receipt_keys`: the key set that
-    `docstokg receipt-key` prints, to publish.
+    (docs/settings.md), such as `{"rerank_provider": "cohere"}`; see infra/variables.py.
+    `receipt_keys`: the key set that `docstokg receipt-key` prints, to publish.
     """
 
     name: str

@@ -14,20 +14,25 @@ MAX_CALLER_BYTES = 16 * 1024
 NOBODY = "nobody"
 
 
-def authorize(event: Mapping[str, Any], verify: Verify) -> dict[str, Any]:
+def authorize(
+    event: Mapping[str, Any], verify: Verify, owners: Mapping[str, str]
+) -> dict[str, Any]:
     """Return the policy for a REQUEST authorizer event.
 
     Deny without a valid token, or for a caller over 16 KiB. It covers all routes. The context is
-    base64 of {sub, namespaces, groups, load}.
+    base64 of {sub, namespaces, groups, load}. `owners`: subject or group by API key; without a key
+    of the caller, the gateway refuses metered routes.
     """
-    token = _token(event.get("headers") or {})
-    caller = verify(token) if token else None
+    headers = {name.lower(): value for name, value in (event.get("headers") or {}).items()}
+    caller = verify(token) if (token := _token(headers.get("authorization", ""))) else None
     encoded = "" if caller is None else encode_caller(caller)
     # `arn:aws:execute-api:R:A:API/STAGE/METHOD/...` without the method and path.
     stage = "/".join([*str(event["methodArn"]).split("/")[:2], "*"])
     if caller is None or len(encoded) > MAX_CALLER_BYTES:
         return _policy("Deny", NOBODY, stage)
-    return _policy("Allow", caller.sub, stage) | {"context": {"caller": encoded}}
+    key = headers.get("x-api-key", "")
+    metered = {"usageIdentifierKey": key} if owners.get(key) in {caller.sub, *caller.groups} else {}
+    return _policy("Allow", caller.sub, stage) | {"context": {"caller": encoded}} | metered
 
 
 def _policy(effect: str, principal: str, stage: str) -> dict[str, Any]:
@@ -45,8 +50,5 @@ def encode_caller(caller: Caller) -> str:
     return base64.b64encode(text.replace("'", "\\u0027").encode("ascii")).decode("ascii")
 
 
-def _token(headers: Mapping[str, str]) -> str:
-    for name, value in headers.items():
-        if name.lower() == "authorization" and value.lower().startswith(SCHEME):
-            return value[len(SCHEME) :].strip()
-    return ""
+def _token(credential: str) -> str:
+    return credential[len(SCHEME) :].strip() if credential.lower().startswith(SCHEME) else ""

@@ -1,6 +1,5 @@
 """Trimming to the payload limit."""
 
-import json
 from collections.abc import Callable
 from functools import partial
 
@@ -133,7 +132,4 @@ def _shorter(citation: Citation, limit: int) -> Citation:
 
 
 def _bytes(*parts: Contract) -> int:
-    return sum(
-        nested_json_bytes(json.dumps(part.model_dump(mode="json"), ensure_ascii=False))
-        for part in parts
-    )
+    return sum(nested_json_bytes(compact_json(part.model_dump(mode="json"))) for part in parts)

@@ -41,6 +41,8 @@ AGENT_PORT = 2772
 SECRET = "secret-of-"
 LOADER = "loader"
 MODEL_KEY = "filled-in"
+PLAN_KEY = "key-of-a-plan-of-this-gateway"
+SUBJECT = "o'neil"
 ROLE = f"arn:aws:sts::{ACCOUNT}:assumed-role/reader/session"
 METHOD = f"arn:aws:execute-api:{REGION}:{ACCOUNT}:restapi1/live/POST/v1/answer"
 
@@ -68,7 +70,7 @@ class Issuer:
         claims = {
             "iss": tokens.issuer,
             tokens.claims.split(",")[0]: tokens.audience,
-            "sub": "o'neil",
+            "sub": SUBJECT,
             "exp": time.time() + 600,
             tokens.claims.split(",")[1]: ["*"],
             tokens.claims.split(",")[2]: ["*"],
@@ -178,9 +180,12 @@ class Cloud:
         """What docs/deploy.md tells the operator to do after the first deploy."""
         client = self.moto.session.client("secretsmanager")
         for ours, arn in self.arns.items():
-            field = "graph_password" if "Graph" in ours else "llm_api_key"
-            if "Cursor" not in ours:
-                client.put_secret_value(SecretId=arn, SecretString=json.dumps({field: MODEL_KEY}))
+            field, text = "llm_api_key", MODEL_KEY
+            if "Graph" in ours:
+                field = "graph_password"
+            elif "Plans" in ours:
+                field, text = "plan_keys", f"{PLAN_KEY}={SUBJECT}"
+            client.put_secret_value(SecretId=arn, SecretString=json.dumps({field: text}))
 
     def _variables(self, name: str) -> dict[str, str]:
         """The deployed variables; only addresses are changed, to what listens here."""
@@ -299,10 +304,11 @@ class Cloud:
         """Return the gateway's request context: a checked signature, or the authoriser's policy."""
         context: dict[str, Any] = {"requestId": "req-1", "identity": {"userArn": ROLE}}
         if self.ours.auth == "jwt":
-            headers = {"Authorization": f"Bearer {self.issuer.token()}"}
+            headers = {"Authorization": f"Bearer {self.issuer.token()}", "X-Api-Key": PLAN_KEY}
             policy = self.call("authorize", {"headers": headers, "methodArn": METHOD})
             (statement,) = policy["policyDocument"]["Statement"]
             assert statement["Effect"] == "Allow"
+            assert policy.get("usageIdentifierKey", "") == (PLAN_KEY if self.ours.metering else "")
             context["authorizer"] = policy["context"]
         return context
 

@@ -291,7 +291,7 @@ def test_a_token_that_is_not_good_is_nobody(keys: JwksTokens, forged: Callable[[
     assert keys.caller(forged()) is None
     headers = {"Authorization": f"Bearer {forged()}"}
     # A denial, not an error: strangers must not be able to raise our alarms.
-    answer = authorize({"methodArn": ARN, "headers": headers}, keys.caller)
+    answer = authorize({"methodArn": ARN, "headers": headers}, keys.caller, {})
     (statement,) = answer["policyDocument"]["Statement"]
     assert statement["Effect"] == "Deny"
     assert "context" not in answer
@@ -326,13 +326,13 @@ def test_without_the_issuers_keys_tokens_are_unavailable() -> None:
     tokens = JwksTokens(ISSUER, "docstokg", f"http://127.0.0.1:{port}/jwks")
     with pytest.raises(Unavailable):
         authorize(
-            {"methodArn": ARN, "headers": {"authorization": f"Bearer {token()}"}}, tokens.caller
+            {"methodArn": ARN, "headers": {"authorization": f"Bearer {token()}"}}, tokens.caller, {}
         )
 
 
 def test_the_policy_covers_the_stage_and_carries_the_caller(keys: JwksTokens) -> None:
     answer = authorize(
-        {"methodArn": ARN, "headers": {"AUTHORIZATION": f"bearer {token()}"}}, keys.caller
+        {"methodArn": ARN, "headers": {"AUTHORIZATION": f"bearer {token()}"}}, keys.caller, {}
     )
     assert answer["principalId"] == "o'neil"
     (statement,) = answer["policyDocument"]["Statement"]
@@ -340,7 +340,7 @@ def test_the_policy_covers_the_stage_and_carries_the_caller(keys: JwksTokens) ->
     assert "'" not in answer["context"]["caller"]
     assert statement["Effect"] == "Allow"
     for headers in ({}, None, {"Authorization": token()}, {"Authorization": "Bearer "}):
-        refused = authorize({"methodArn": ARN, "headers": headers}, keys.caller)
+        refused = authorize({"methodArn": ARN, "headers": headers}, keys.caller, {})
         assert refused["policyDocument"]["Statement"][0]["Effect"] == "Deny"
 
 

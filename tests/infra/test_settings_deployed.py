@@ -126,7 +126,8 @@ def test_each_provider_has_a_secret_of_its_own(chosen: Template, dev: Template) 
 
     always = {"graph_password"}
     assert keys(dev) == always | {"openai_api_key", "anthropic_api_key"}
-    assert keys(chosen) == always | {"openai_api_key", "llm_api_key", "rerank_api_key"}
+    needed = {"openai_api_key", "llm_api_key", "rerank_api_key", "plan_keys"}
+    assert keys(chosen) == always | needed
     assert {"SecretOpenai", "SecretGateway", "SecretReranker"} <= set(chosen.outputs)
     secrets = values(chosen, "synthesize")["DOCSTOKG_SECRETS"]
     assert json.dumps(secrets).count('"Ref"') == 2, "openai and the gateway"

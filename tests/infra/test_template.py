@@ -378,7 +378,7 @@ def test_a_role_reaches_only_its_functions_services(template: Template) -> None:
         "index": {"es"}, "graph": {"secretsmanager"}, "graph_writer": {"secretsmanager"},
         "graph_loader": {"secretsmanager"}, "loader": {"es"}, "intake": {"s3"},
         "model": {"secretsmanager", "bedrock"}, "reranker": {"secretsmanager"},
-        "verifier": {"secretsmanager"},
+        "verifier": {"secretsmanager"}, "tokens": {"secretsmanager"},
         "embedder": {"secretsmanager"}, "cache": {"dynamodb"},
         "circuit": {"dynamodb"}, "flags": {"appconfig"}, "trace": {"sqs"},
         "tells": {"dynamodb"}, "workflow": {"states"}, "streams": {"states"},

@@ -76,6 +76,7 @@ SHOWN = {
     "only_names_of_this_machine_are_answered": "hosts",
     "a_manipulation_is_found": "receipt_key",
     "a_wrong_secret_disables_only_its_provider": "secrets",
+    "a_replaced_key_counts_at_the_next_reading": "plan_keys",
     "the_setting_names_a_folder_or_a_bucket": "ingest_url",
     "the_configured_key_is_sent": "verifier_api_key",
     "the_label_and_the_threshold_reach_the_predict_server": "verifier_label verifier_threshold",

@@ -393,6 +393,9 @@ def test_a_receipt_counts_for_the_limit_and_is_signed_after_it(
         assert ("payload_trimmed" in body["diagnostics"]["degraded_reasons"]) == (limit < 1_000_000)
         assert proven(cli, tmp_path, body)
     assert 39 == counts[0] > counts[1] > counts[2] > counts[3] >= 1
+    for limit in range(60_000, 70_000, 250):  # each drops another part of a passage's bytes
+        reply, _ = reply_within(response, limit, with_diagnostics=True, sign=signer.sign)
+        assert nested_json_bytes(reply.body) <= limit
     big = response.model_copy(
         update={"receipt": response.receipt.model_copy(update={"settings_digest": "x" * 30_000})}
     )

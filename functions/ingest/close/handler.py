@@ -24,8 +24,12 @@ def build(wiring: Wiring) -> Handler:
             return {"resize_due": is_due}
         task, time_left = IngestTask.model_validate(event), TaskTime.of(context)
         if task.stage == "store":
-            return store(task, objects, stores, resolvers, time_left, max_loads)
-        closed = close(task, objects, stores, time_left)
+            closed = store(task, objects, stores, resolvers, time_left, max_loads)
+        else:
+            closed = close(task, objects, stores, time_left)
+        if "loaded" in closed:
+            fields = {"namespace": task.run.namespace, "loaded": closed["loaded"]}
+            wiring.telemetry.log("INFO", "request", route="load", **fields)
         if kept_back := closed.get("kept_back_count"):
             wiring.telemetry.count("ingest_kept_back_total", kept_back)
         return closed

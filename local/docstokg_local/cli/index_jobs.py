@@ -1,11 +1,13 @@
-"""Change shards, agree to removals, rebuild from the bucket.
+"""Change shards, agree to removals, rebuild from the bucket, write the usage of a deployment.
 
 Run `python -m docstokg_local.cli.index_jobs JOB`. The index is configured as for `docstokg load`;
 the caller needs the rights of the loader.
 """
 
+import csv
 import json
 import os
+import sys
 import time
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +16,7 @@ import typer
 from docstokg.errors import Misconfigured, Unavailable
 from docstokg.settings import Settings
 from docstokg_local.cli.exit_codes import leave, run
-from docstokg_local.cli.options import argument
+from docstokg_local.cli.options import argument, option
 from docstokg_local.cli.printing import echo
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from docstokg.wiring import Wiring
 
 POLL_S = 5.0
+USAGE = ("day", "namespace", "route", "requests", "documents", "tokens", "model_usd")
 
 app = typer.Typer(help=__doc__, no_args_is_help=True)
 
@@ -93,6 +96,38 @@ def agree(run_id: Annotated[str, argument("RUN", "Name of the run that kept docu
     again = f"{run_id.rpartition('-')[0] or run_id}-{int(time.time()):x}"
     runs.start(again, {**run.arguments, "run_id": again, "max_removed": kept_back})
     echo(f"{again} removes up to {kept_back} documents")
+
+
+@app.command()
+def usage(
+    environment: Annotated[str, argument("ENV", "Deployment, read with this shell's rights.")],
+    days: int = option("--days", "Number of days until now.", "N", default=31),
+) -> None:
+    """Print requests, loaded documents, tokens and model costs as CSV.
+
+    One row per day, namespace and route, by the deployment's saved query `usage`.
+    """
+    import boto3
+
+    logs, now = boto3.client("logs"), int(time.time())
+    name = f"docstokg-{environment}/usage"
+    saved = logs.describe_query_definitions(queryDefinitionNamePrefix=name)["queryDefinitions"]
+    if not saved:
+        raise Misconfigured(f"there is no saved query {name}: deploy {environment} again")
+    query = logs.start_query(
+        logGroupNames=saved[0]["logGroupNames"],
+        queryString=saved[0]["queryString"],
+        startTime=now - days * 86_400,
+        endTime=now,
+        limit=10_000,
+    )["queryId"]
+    while (answer := logs.get_query_results(queryId=query))["status"] in ("Scheduled", "Running"):
+        time.sleep(POLL_S)
+    if answer["status"] != "Complete":
+        raise Unavailable(f"the query ended as {answer['status']}")
+    table = csv.DictWriter(sys.stdout, USAGE, restval=0)
+    table.writeheader()
+    table.writerows({cell["field"]: cell["value"] for cell in row} for row in answer["results"])
 
 
 if __name__ == "__main__":

@@ -59,6 +59,7 @@ SECRETS = (
     "embed_api_key",
     "rerank_api_key",
     "verifier_api_key",
+    "plan_keys",
 )
 CHANNEL_SIZES: dict[Channel, int] = {"bm25": 80, "splade": 80, "dense": 60, "facts": 20}
 # Default of `DOCSTOKG_MODELS`. All are in the pinned litellm table (tested) except for the retired
@@ -278,6 +279,9 @@ class AccessSettings(Contract):
     jwt_claims: tuple[str, str, str, str] = ("aud", "namespaces", "groups", "load")
     """claim names: audience (Cognito: client_id), readable namespaces, groups, loadable
     namespaces"""
+    plan_keys: str | None = None
+    """API keys of the gateway's usage plans, KEY=NAME,...; NAME is the `sub` or a group of the
+    tokens that may use it"""
 
 
 class OperationSettings(Contract):
