@@ -114,7 +114,7 @@ def page(server_for: Any, tmp_path: Path, issuer: Issuer) -> Iterator[Page]:
     tokens = JwksTokens(issuer.address, "docstokg", f"{issuer.address}/jwks")
 
     def admits(headers: dict[str, str]) -> bool:
-        policy = authorize({"headers": headers, "methodArn": METHOD}, tokens.caller)
+        policy = authorize({"headers": headers, "methodArn": METHOD}, tokens.caller, {})
         return bool(policy["policyDocument"]["Statement"][0]["Effect"] == "Allow")
 
     at = issuer.address
