@@ -503,7 +503,7 @@ def without_a_vendor(run: Run) -> str:
     named = question_of("Who?") | {"synthesis": {"enabled": True, "model": "claude-3-haiku"}}
     status, body = run.post("answer", named)
     assert (status, body["code"]) == (400, "invalid_request"), body
-    return f"{run.whole()}; {run.questions(1)}"
+    return f"{run.whole()}; {run.warm()}; {run.questions(1)}"
 
 
 def traced(run: Run) -> str:
