@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from docstokg.contracts import Json
+from docstokg.contracts import Json, compact_json
 from docstokg.contracts.envelope import Reply
 from docstokg.contracts.response import Grounding
 from docstokg.contracts.routes import RouteName
@@ -28,8 +28,8 @@ from docstokg.usecases.stream_events import GROUND, WRITTEN, event_key
 
 EVENTS = "text/event-stream"
 POLL_S = 0.1
-# Pause after cleaning the text so far, as a multiple of its time, which grows with the text.
-_PAUSE = 8
+# All text so far is cleaned again after it has grown by this part of its length: linear in total.
+_GROWTH = 1 / 32
 EVENT_HEADERS = {"Cache-Control": "no-cache", "Content-Type": f"{EVENTS}; charset=utf-8"}
 
 # Sends an event's name and value; returns False if the client disconnected.
@@ -48,7 +48,7 @@ class LiveReply:
         self._request_id = ""
         self._first_ms: dict[str, float] = {}
         self._begun = time.perf_counter()
-        self._next = 0.0
+        self._next_length = 0
 
     def after(self, state: str, payload: Json, result: Json) -> None:
         """Send the citations after the state Ground; ignore others."""
@@ -75,10 +75,9 @@ class LiveReply:
         with self._lock:
             if self._is_ended or self._answer is None:
                 return False
-            if (began := time.perf_counter()) >= self._next and not self._answer.is_over:
-                text = self._cleaned(text)
-                self._next = began + (_PAUSE + 1) * (time.perf_counter() - began)
-                for sentence in self._answer.extended(text):
+            if len(text) >= self._next_length and not self._answer.is_over:
+                self._next_length = int(len(text) * (1 + _GROWTH))
+                for sentence in self._answer.extended(self._cleaned(text)):
                     self._send_event("sentence", sentence)
             return self._is_heard and self._send("", None)
 
@@ -168,4 +167,4 @@ def plain(value: Any) -> Any:
 
 def text_of(value: Any) -> str:
     """Return an event's value as one line of JSON."""
-    return json.dumps(plain(value), ensure_ascii=False, separators=(",", ":"))
+    return compact_json(plain(value))
