@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from docstokg.contracts.response import Citation, Provenance
+from docstokg.contracts.response import Citation, Provenance, SentenceVerdict
 from docstokg.contracts.state import Block
 from docstokg.domain.answer import notices
 from docstokg.domain.answer.citations import find_markers
@@ -183,6 +183,22 @@ def test_a_free_sentence_is_unverified_with_its_unsupported_words() -> None:
     assert result.grounding.grounded is None
     assert result.grounding.basis is None
     assert result.warnings == ("No cited source contains: Hippocrates (sentence 1).",)
+
+
+def test_warnings_about_sentences_list_the_first_five() -> None:
+    values = {number: [f"v{number}"] for number in range(1, 8)}
+    (warning,) = notices.values_of_sentences("Missing", values)
+    assert warning.count("(sentence ") == 5
+    assert warning.endswith("v5 (sentence 5); further sentences with such values: 2.")
+    verdict = SentenceVerdict(
+        start=0, end=1, citations=(1, 2), proven=(1,), verdict="supported", support=1.0
+    )
+    warnings = notices.markers_unproven([verdict] * 6)
+    assert warnings[4:] == [
+        "Sentence 5 is in [1], but was not found in [2].",
+        "Further sentences with such markers: 1.",
+    ]
+    assert len(notices.markers_unproven([verdict] * 5)) == 5
 
 
 @pytest.mark.parametrize(

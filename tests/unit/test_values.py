@@ -2,7 +2,7 @@
 
 import pytest
 
-from docstokg.domain.text.values import is_stated, unstated, values
+from docstokg.domain.text.values import is_stated, numbers, unstated, values
 
 EQUAL = [
     ("date in words", "7 April 2024", "posted 07.04.2024"),
@@ -64,6 +64,10 @@ def test_equal_values_agree(claimed: str, text: str) -> None:
 def test_different_values_do_not_agree(claimed: str, text: str) -> None:
     first, evidence = values(claimed)[0], values(text)
     assert not is_stated(first, evidence)
+
+
+def test_digits_inside_a_name_are_no_number() -> None:
+    assert numbers("p53, w12x4 and H2O; x_12, 3.5 and 1,200") == {"12", "3.5", "1200"}
 
 
 def test_unstated_numbers_are_listed_as_written() -> None:

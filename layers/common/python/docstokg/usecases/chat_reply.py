@@ -75,7 +75,7 @@ def chat_reply(reply: Reply, plan: Plan, synthesis: Synthesis | None, public_url
         else:
             reply = json_sent(model_response.model_dump_json())
     elif chat.stream:
-        event = _line(_event(completion, chat))
+        event = compact_json(_event(completion, chat))
         reply = json_sent(f"data: {event}\n\ndata: [DONE]\n\n", EVENTS_TYPE)
     else:
         reply = json_sent(completion.model_dump_json())
@@ -326,8 +326,4 @@ class ResponseEvents:
     def _frame(self, kind: str, fields: Json) -> str:
         event = {"type": kind, "sequence_number": self._count, **fields}
         self._count += 1
-        return f"event: {kind}\ndata: {_line(event)}\n\n"
-
-
-def _line(event: Json) -> str:
-    return compact_json(event)
+        return f"event: {kind}\ndata: {compact_json(event)}\n\n"

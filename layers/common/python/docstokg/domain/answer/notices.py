@@ -85,8 +85,7 @@ def statements_doubted(counts: Mapping[str, int]) -> list[str]:
 def values_of_sentences(problem: str, values_by_number: Mapping[int, Sequence[str]]) -> list[str]:
     """Return a warning that lists values with a problem, of the first 5 sentences, if any."""
     parts = [f"{listed(values)} (sentence {number})" for number, values in values_by_number.items()]
-    if (others := len(parts) - _MOST_SENTENCES) > 0:
-        parts[_MOST_SENTENCES:] = [f"further values in {others} more sentences"]
+    parts = _first(parts, "further sentences with such values: {}")
     return [f"{problem}: {'; '.join(parts)}."] if parts else []
 
 
@@ -98,9 +97,12 @@ def markers_unproven(verdicts: Iterable[SentenceVerdict]) -> list[str]:
         if verdict.proven
         and (others := [rank for rank in verdict.citations if rank not in verdict.proven])
     ]
-    if (further := len(warnings) - _MOST_SENTENCES) > 0:
-        warnings[_MOST_SENTENCES:] = [f"{further} more sentences were not found in all they cite."]
-    return warnings
+    return _first(warnings, "Further sentences with such markers: {}.")
+
+
+def _first(texts: list[str], remainder: str) -> list[str]:
+    others = len(texts) - _MOST_SENTENCES
+    return [*texts[:_MOST_SENTENCES], remainder.format(others)] if others > 0 else texts
 
 
 def _ranks(ranks: Iterable[int]) -> str:
