@@ -44,7 +44,7 @@ def run(folder: Path) -> tuple[RejectLog, SearchIndex]:
 
 def texts(index: SearchIndex, *ids: str) -> list[str]:
     uuids = [chunk_uuid("default", name) for name in ids]
-    chunks = index.get(uuids, Scope(namespace="default"), Deadline.after(1.0)).chunks
+    chunks = index.get(uuids, Scope(namespace="default"), Deadline.after(30.0)).chunks
     return [chunks[uuid].text for uuid in uuids]
 
 

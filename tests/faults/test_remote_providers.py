@@ -105,13 +105,13 @@ def test_after_five_failures_nothing_is_sent_until_a_trial_succeeds(server: Mode
     server.mode = "error_500"
     for _ in range(5):
         with pytest.raises(Unavailable):
-            endpoint.post({"model": "m", "input": ["a"]}, Deadline.after(1.0), dict)
+            endpoint.post({"model": "m", "input": ["a"]}, Deadline.after(30.0), dict)
     with pytest.raises(CircuitOpen):
-        endpoint.post({"model": "m", "input": ["a"]}, Deadline.after(1.0), dict)
+        endpoint.post({"model": "m", "input": ["a"]}, Deadline.after(30.0), dict)
     assert len(server.requests) == 5
     server.mode, now = "ok", 31.0
-    assert endpoint.post({"model": "m", "input": ["a"]}, Deadline.after(1.0), dict)["data"]
-    assert endpoint.post({"model": "m", "input": ["a"]}, Deadline.after(1.0), dict)["data"]
+    assert endpoint.post({"model": "m", "input": ["a"]}, Deadline.after(30.0), dict)["data"]
+    assert endpoint.post({"model": "m", "input": ["a"]}, Deadline.after(30.0), dict)["data"]
 
 
 @pytest.mark.parametrize("provider", ["cohere", "jina"])
@@ -121,7 +121,7 @@ def test_scores_come_back_in_the_order_of_the_passages(server: ModelServer, prov
     )
     assert scores == (0.0, 1.0, 0.5)
     assert server.requests[0][0] == "/v1/rerank"
-    assert reranker(server.url).rank("q", [], Deadline.after(1.0)) == ()
+    assert reranker(server.url).rank("q", [], Deadline.after(30.0)) == ()
 
 
 def _results(change: Callable[[list[Any]], Any]) -> Callable[[str, Any], Any]:

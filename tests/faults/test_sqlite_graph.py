@@ -51,13 +51,13 @@ def answers(graph: SqliteGraph) -> bool:
 
 def test_a_missing_or_empty_file_is_unavailable(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="there is no graph at"):
-        SqliteGraph(tmp_path / "nothing.sqlite").slice(ASKED, SCOPE, Deadline.after(1.0))
+        SqliteGraph(tmp_path / "nothing.sqlite").slice(ASKED, SCOPE, Deadline.after(30.0))
     (tmp_path / "empty.sqlite").touch()
     with pytest.raises(Unavailable):
-        SqliteGraph(tmp_path / "empty.sqlite").slice(ASKED, SCOPE, Deadline.after(1.0))
+        SqliteGraph(tmp_path / "empty.sqlite").slice(ASKED, SCOPE, Deadline.after(30.0))
     (tmp_path / "text.sqlite").write_text("no database at all, " * 100)
     with pytest.raises(Unavailable):
-        SqliteGraph(tmp_path / "text.sqlite").info(Deadline.after(1.0))
+        SqliteGraph(tmp_path / "text.sqlite").info(Deadline.after(30.0))
 
 
 def test_a_truncated_file_is_unavailable_and_a_restored_one_answers_again(path: Path) -> None:
@@ -68,10 +68,10 @@ def test_a_truncated_file_is_unavailable_and_a_restored_one_answers_again(path: 
     with path.open("r+b") as handle:
         handle.truncate(4096)
     with pytest.raises(Unavailable):
-        SqliteGraph(path).slice(ASKED, SCOPE, Deadline.after(1.0))
+        SqliteGraph(path).slice(ASKED, SCOPE, Deadline.after(30.0))
     path.unlink()
     with pytest.raises(Unavailable):
-        graph.slice(ASKED, SCOPE, Deadline.after(1.0))
+        graph.slice(ASKED, SCOPE, Deadline.after(30.0))
     copy.replace(path)
     assert answers(graph)
 

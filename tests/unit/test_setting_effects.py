@@ -189,7 +189,7 @@ def test_processes_of_one_server_count_together(tmp_path) -> None:
     first, second = (Wiring(Settings(process_dir=str(tmp_path))).call_counter() for _ in range(2))
     assert first is not None and second is not None
     assert [
-        first.add("walks", 60, Deadline.after(1.0)),
-        second.add("walks", 60, Deadline.after(1.0)),
+        first.add("walks", 60, Deadline.after(30.0)),
+        second.add("walks", 60, Deadline.after(30.0)),
     ] == [1, 2]
     assert Wiring(Settings()).call_counter() is None

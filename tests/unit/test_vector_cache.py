@@ -60,7 +60,7 @@ def test_texts_are_computed_once(tmp_path: Path) -> None:
     assert cached.embed(TEXTS, None) == expected
     assert sorted(inner.computed) == sorted(set(TEXTS))
     again = CountingEncoder()
-    assert CachedEmbedder(again, tmp_path).embed(TEXTS, Deadline.after(1.0)) == expected
+    assert CachedEmbedder(again, tmp_path).embed(TEXTS, Deadline.after(30.0)) == expected
     assert again.computed == []
     assert (cached.model, cached.dimension) == ("counting", 2)
 

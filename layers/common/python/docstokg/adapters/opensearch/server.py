@@ -144,11 +144,11 @@ def await_shards(server: Server, *aliases: str) -> None:
     """
     deadline = Deadline.after(SHARDS_S)
     for alias in aliases:
-        while not _is_readable(server, alias, deadline.is_over()):
+        while not _is_readable(server, alias, deadline):
             time.sleep(SHARDS_POLL_S)
 
 
-def _is_readable(server: Server, alias: str, last: bool) -> bool:
+def _is_readable(server: Server, alias: str, deadline: Deadline) -> bool:
     try:
         answer = server.call(
             "POST",
@@ -159,9 +159,11 @@ def _is_readable(server: Server, alias: str, last: bool) -> bool:
         )
         if answer.get("_shards", {}).get("failed"):
             raise Unavailable(f"only a part of index {alias!r} can be read")
-    except Unavailable:
-        if last:
-            raise
+    except (Timeout, Unavailable) as exc:
+        if deadline.is_over():
+            raise Unavailable(
+                f"index {alias!r} could not be read within {SHARDS_S:g} s: {exc}"
+            ) from exc
         return False
     return True
 
