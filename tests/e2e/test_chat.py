@@ -360,13 +360,6 @@ def test_a_namespace_without_passages_is_not_found(client, route, request_fields
     assert failed.value.code == "model_not_found"
 
 
-def test_a_vector_store_is_a_namespace(client) -> None:
-    stores = [{"type": "file_search", "vector_store_ids": ["default"]}]
-    response = CALLS["responses"](client, model="extractive", tools=stores)
-    assert response.docstokg["namespace"] == "default"
-    assert response.output_text
-
-
 @pytest.mark.parametrize("names", [-1e308, "default", [["default"]], [None], {"a": 1}])
 def test_vector_stores_that_are_no_names_are_refused(client, names) -> None:
     stores = [{"type": "file_search", "vector_store_ids": names}]

@@ -134,6 +134,15 @@ def foreign(key: str) -> list[str]:
     return words if may_see else [*words, HIDDEN, "acme-7-staff"]
 
 
+def test_a_vector_store_is_a_namespace(client: Any) -> None:
+    for namespace, word in TENANTS.items():
+        stores = [{"type": "file_search", "vector_store_ids": [namespace]}]
+        body = {"model": "extractive", "input": QUESTIONS[0], "tools": stores}
+        response = body_of(send(client, "all", Probe("/v1/responses", body)))
+        assert response["docstokg"]["namespace"] == namespace
+        assert word.title() in json.dumps(response["output"])
+
+
 def test_a_thousand_requests_without_a_namespace_leak_nothing(client: Any) -> None:
     sent = 0
     for key in KEYS:

@@ -28,9 +28,11 @@ OPERATION = (
         "the other routes",
         "metrics as written, against alarms and dashboard",
     ),
+    *("one changed object", "the graph's password rotated"),
     *("deploy again, unchanged", "deploy a changed function", "roll back: the former assembly"),
     "roll back: a failing smoke test",
     "a removed model and its secret: refused, then in two deploys",
+    "both stores lost, restored from the bucket",
 )
 
 

@@ -52,6 +52,7 @@ def test_a_setting_is_read_from_its_variable(field: str) -> None:
         ("DOCSTOKG_CACHE_TABLE", "was removed; set DOCSTOKG_TABLES"),
         ("DOCSTOKG_CURSOR_KEY", "was removed; unset it"),
         ("DOCSTOKG_QQQ", "is unknown; unset it"),
+        ("DOCSTOKG_STORE", "is unknown; unset it"),
     ],
 )
 def test_an_unknown_variable_is_refused_with_advice(name: str, advice: str) -> None:

@@ -1,9 +1,10 @@
 """`make deploy-local`: the deploy guide on this machine, to its end, in an emulated account.
 
 Bootstrap, both stacks of dev by the CDK command line, fifty documents, ten questions, the other
-routes, the metrics that were really written, a deploy without a change and one with, the roll back,
-a failing smoke test, a removed secret and a removed model, destroy, and a deploy again. The stores
-are the real servers of `make services`; without Java it ends after creation and says so.
+routes, the metrics that were really written, one changed object, a rotated secret, a deploy without
+a change and one with, the roll back, a failing smoke test, a removed secret and a removed model,
+the loss of both stores, destroy, and a deploy again. The stores are the real servers of
+`make services`; without Java it ends after creation and says so.
 """
 
 from __future__ import annotations
@@ -11,268 +12,49 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import secrets
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import boto3
+from neo4j import GraphDatabase
 
 from docstokg.adapters.aws.s3_objects import S3Objects
+from docstokg.contracts.ingest import IngestRun
+from docstokg.loading.run.restoring import restore_runs
 from docstokg_local.cli.tracing import aws_log_lines, lines_of, request_report
-from infra.app import build, refuse_removals
 from infra.destroy import destroy
 from infra.package import BUILD, unbuilt
 from infra.rollout import Release
-from infra.settings import Environment, Index, environment
-from infra.specs import STAGES
-from tests.builders import answer_request
+from infra.settings import environment
+from tests.contract.real import empty
 from tests.envelopes import event as event_of
 from tests.infra.cloud import AGENT_PORT
 from tests.infra.emulator.account import ACCOUNT, REGION, Account, run_live
-from tests.infra.emulator.limits import COVERED, fit
-from tests.ingest_runner import run_ingest
+from tests.infra.emulator.limits import COVERED
+from tests.infra.emulator.run import (
+    CALLER,
+    CHANGED,
+    CREATED,
+    FEW,
+    STACKS,
+    Run,
+    Stores,
+    corpus,
+    load_of,
+    question_of,
+)
 from tests.jvm import servers
-from tests.jvm.servers import Endpoint, Engine
+from tests.jvm.servers import Engine
 from tests.loopback import Loopback
-
-STACKS = ("docstokg-dev-data", "docstokg-dev")
-CREATED = ("staging", "prod")
-"""Environments that are only created: a VPC, a domain, tokens and a firewall are not here."""
-CHANGED = "health"
-"""The function whose code one deploy changes."""
-FEW = 5
-CALLER = {"sub": "deploy-local", "namespaces": ["default"], "groups": [], "load": ["default"]}
-SYLLABLES = ("Mar", "Tal", "Quil", "Or", "Bren", "Dov", "Fen"), ("row", "low", "lon", "sel", "ham")
-KEEPERS = ("Alda Fenwick", "Bram Oster", "Cora Lund", "Dirk Sahl", "Edda Voss")
-
-
-@dataclass(frozen=True)
-class Stores:
-    """The real servers behind the emulated account."""
-
-    index: Endpoint
-    graph: Endpoint
-
-
-def corpus(count: int = 50) -> dict[str, tuple[str, str, str]]:
-    """Documents by name: the text, a question only it answers, and a word of the answer."""
-    documents = {}
-    for number in range(count):
-        first, second = SYLLABLES
-        name = first[number % 7] + second[number // 7 % 5] + ("" if number < 35 else "bury")
-        year, keeper = 1800 + 3 * number, KEEPERS[number % 5]
-        text = (
-            f"# {name} weir\n\nThe {name} weir was rebuilt in {year} after the spring flood. "
-            f"Its first keeper was {keeper}. Boats of {name} pay {number + 2} pence at the lock.\n"
-        )
-        documents[f"{name.lower()}.md"] = (text, f"When was the {name} weir rebuilt?", str(year))
-    assert len(documents) == count
-    return documents
-
-
-def question_of(text: str, timeout_s: float = 25) -> dict[str, Any]:
-    """The body of a question that is answered without a language model."""
-    return answer_request(text, budget={"max_tokens_gen": 256, "timeout_s": timeout_s})
-
-
-class Run:
-    """One run: the account, the deployed stacks, and the rows of the report."""
-
-    def __init__(self, account: Account, stores: Stores | None, folder: Path) -> None:
-        self.account, self.stores, self.folder = account, stores, folder
-        self.rows: list[tuple[str, float, str]] = []
-        self.failure = ""
-        self.last = ""
-
-    @contextmanager
-    def step(self, name: str) -> Iterator[list[str]]:
-        """Time a step; yield the list of its notes. Keep the name and error of a failed one."""
-        notes: list[str] = []
-        begun = time.monotonic()
-        sys.stderr.write(f"{name} ...\n")
-        try:
-            yield notes
-        except BaseException as error:
-            self.failure = self.failure or f'the step "{name}" failed: {error!r}'
-            raise
-        seconds = time.monotonic() - begun
-        self.rows.append((name, seconds, "; ".join(notes)))
-        sys.stderr.write(f"{name}: {seconds:.1f} s; {'; '.join(notes)}\n")
-
-    def target(self) -> Environment:
-        """The environment dev in this account, with the servers of this machine where there are."""
-        # A function that starts beside others on two processors takes longer than in Lambda: what
-        # answers the first questions is unpacked and started one function after another.
-        dev = replace(environment("dev"), account=ACCOUNT, cold_start_s=60, max_timeout_s=60)
-        # Its distributed maps would not load what S3 events start; see COVERED.
-        dev = replace(dev, load_on_change=False)
-        if self.stores is None:
-            return dev
-        domain = f"arn:aws:es:{REGION}:{ACCOUNT}:domain/docstokg-local"
-        index = Index(kind="existing", endpoint=self.stores.index.url, arn=domain)
-        return replace(dev, index=index, graph_url=self.stores.graph.url)
-
-    def synthesise(
-        self, name: str, target: Environment, bundles: Path, *, compared: bool = False
-    ) -> tuple[Path, str]:
-        """Write an assembly for the emulator; return its folder and the changes.
-
-        `compared`: with what is deployed, as the CDK command line does.
-        """
-        out = self.folder / name
-        app = build(target, out=out, bundles=bundles)
-        if compared:
-            refuse_removals(app, target, boto3.session.Session(region_name=target.region))
-        app.synth()
-        changes = []
-        for path in sorted(out.glob("docstokg-*.template.json")):
-            fitted = fit(json.loads(path.read_text("utf-8")), self._variables())
-            path.write_text(json.dumps(fitted.body), encoding="utf-8")
-            removed = ", ".join(sorted(kind.split("::", 1)[1] for kind in fitted.removed))
-            changes.append(f"{path.name.split('.')[0]}: {len(fitted.body['Resources'])} resources")
-            if removed:
-                changes.append(f"without {removed}; {fitted.plain_alarms} alarms made plain")
-        return out, "; ".join(changes)
-
-    def _variables(self) -> dict[str, str]:
-        """Return the variables of AWS sandboxes that the emulator lacks."""
-        return {"PYTHONPATH": str(BUILD / "host" / "runtime"), "OMP_NUM_THREADS": "1"}
-
-    def deploy(self, assembly: Path) -> str:
-        """Deploy both stacks from an assembly, as the guide says."""
-        for listed in assembly.glob("docstokg-*.assets.json"):
-            self.account.publish(assembly, listed.name.removesuffix(".assets.json"))
-        return self.account.cdk(
-            "deploy", "--all", "--app", str(assembly), "--require-approval", "never"
-        )
-
-    def whole(self, *stacks: str) -> str:
-        """Fail unless every resource of both stacks is there; how many are."""
-        lines = []
-        for stack in stacks or STACKS:
-            counts = self.account.resources(stack)
-            bad = {k: n for k, n in counts.items() if not k.endswith("_COMPLETE")}
-            assert not bad, (stack, bad)
-            total = sum(n for k, n in counts.items() if not k.startswith("DELETE"))
-            lines.append(f"{stack} {total} of {total}")
-        return ", ".join(lines)
-
-    def fill_in(self) -> None:
-        """Put the graph's credential where the guide says."""
-        assert self.stores is not None
-        outputs = self.account.outputs(STACKS[0])
-        graph = self.stores.graph
-        text = json.dumps({"graph_user": graph.user, "graph_password": graph.password})
-        for name in ("SecretGraph", "SecretGraphWriter", "SecretGraphLoader"):
-            self.account.client("secretsmanager").put_secret_value(
-                SecretId=outputs[name], SecretString=text
-            )
-
-    def forget_secret(self, output: str) -> None:
-        """Delete a secret under the deployed functions, as nobody should."""
-        self.account.client("secretsmanager").delete_secret(
-            SecretId=self.account.outputs(STACKS[0])[output], ForceDeleteWithoutRecovery=True
-        )
-
-    def ingest(
-        self, run_id: str, killed_after: int | None = None, namespace: str = "default"
-    ) -> str:
-        """Run the loading machine over the deployed functions; its status."""
-        bucket = self.account.outputs(STACKS[0])["DocumentBucket"]
-        calls = 0
-
-        def stage(name: str) -> Callable[[dict[str, Any], object], dict[str, Any]]:
-            def invoke(event: dict[str, Any], _: object) -> dict[str, Any]:
-                nonlocal calls
-                calls += 1
-                if killed_after is not None and calls > killed_after:
-                    raise KeyboardInterrupt
-                return self.invoke(f"docstokg-dev-{name}", event)
-
-            return invoke
-
-        functions = {spec.substitution: stage(spec.name) for spec in STAGES}
-        run = {
-            "run_id": run_id, "namespace": namespace, "bucket": bucket,
-            "prefix": f"sources/{namespace}/", "sync": False, "max_removed": 0, "remove": [],
-        }  # fmt: skip
-        execution = run_ingest(functions, S3Objects(bucket), run)
-        return f"{execution.status} {execution.error or ''} {execution.cause or ''}".strip()
-
-    def invoke(self, function: str, event: dict[str, Any]) -> dict[str, Any]:
-        """Call a deployed function at its alias; an error of its own is raised by its name."""
-        answer = self.account.client("lambda").invoke(
-            FunctionName=function, Qualifier="live", Payload=json.dumps(event).encode()
-        )
-        body = json.loads(answer["Payload"].read())
-        if answer.get("FunctionError"):
-            kind = type(str(body.get("errorType", "Failed")), (Exception,), {})
-            raise kind(body.get("errorMessage", body))
-        return dict(body)
-
-    def post(self, route: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        """Status and body of one request, through the machine or the route's own function."""
-        number = self.last = f"local-{time.monotonic_ns()}"
-        event = event_of(body, route, CALLER, number)
-        if route in ("answer", "search"):
-            execution = self.account.client("stepfunctions").start_sync_execution(
-                stateMachineArn=f"arn:aws:states:{REGION}:{ACCOUNT}:stateMachine:docstokg-dev",
-                input=json.dumps(event),
-            )
-            assert execution["status"] == "SUCCEEDED", (
-                execution.get("error"),
-                execution.get("cause"),
-            )
-            reply = json.loads(execution["output"])
-        else:
-            reply = self.invoke(f"docstokg-dev-{route}", event)
-        return reply["statusCode"], json.loads(reply["body"])
-
-    def questions(self, count: int) -> str:
-        """Ask about documents that were loaded; every answer cites the one that says it."""
-        documents = list(corpus().items())
-        seconds = []
-        for name, (_, question, word) in documents[:: len(documents) // count][:count]:
-            begun = time.monotonic()
-            status, answer = self.post("answer", question_of(question))
-            seconds.append(time.monotonic() - begun)
-            assert status == 200, answer
-            cited = {citation["doc_id"] for citation in answer["citations"]}
-            assert name in cited, (question, cited, answer["diagnostics"])
-            assert word in str(answer["answer"]), (question, answer["answer"])
-        return f"{count} answered and cited; first {seconds[0]:.1f} s, last {seconds[-1]:.1f} s"
-
-    def warm(self) -> str:
-        """Ask until an answer is whole: the first questions start functions, on a busy machine.
-
-        With requests only: the emulator ends whoever raises, so that it would start again.
-        """
-        _, question, _ = next(iter(corpus().values()))
-        for number in range(1, 11):
-            status, answer = self.post("answer", question_of(question, timeout_s=60))
-            reasons = answer["diagnostics"]["degraded_reasons"] if status == 200 else [status]
-            if not reasons:
-                return f"whole at question {number}"
-            sys.stderr.write(f"not whole yet: {reasons}\n")
-        # Its time is a fraction of a second, which a machine that does more than this has not.
-        assert reasons == ["kg_timeout"], answer
-        return "answered and cited, the graph late each time"
-
-    def code_of(self, function: str) -> str:
-        """What Lambda says of the code that its alias runs."""
-        response = self.account.client("lambda").get_function(
-            FunctionName=f"docstokg-dev-{function}", Qualifier="live"
-        )
-        return str(response["Configuration"]["CodeSha256"])
 
 
 def agent(run: Run) -> closing[Loopback]:
@@ -401,13 +183,14 @@ def operate(run: Run, assembly: Path) -> None:
             for number, (name, (text, _, _)) in enumerate(corpus().items()):
                 for namespace in ("default", "beside") if number < FEW else ("default",):
                     sources.put(f"sources/{namespace}/{name}", text.encode())
+            first, other = load_of("first"), load_of("beside", namespace="beside")
             try:
-                run.ingest("first", killed_after=3)
+                run.ingest(first, killed_after=3)
             except KeyboardInterrupt:
                 notes.append("killed after three tasks")
             with ThreadPoolExecutor() as pool:
-                beside = pool.submit(run.ingest, "beside", namespace="beside")
-                assert (run.ingest("first"), beside.result()) == ("SUCCEEDED", "SUCCEEDED")
+                beside = pool.submit(run.ingest, other)
+                assert (run.ingest(first), beside.result()) == ("SUCCEEDED", "SUCCEEDED")
             for run_id, count in (("first", len(corpus())), ("beside", FEW)):
                 report = json.loads(sources.get(f"runs/{run_id}/report.json"))
                 assert report["loaded"] == count, report
@@ -422,6 +205,10 @@ def operate(run: Run, assembly: Path) -> None:
             notes.append(routes(run))
         with run.step("metrics as written, against alarms and dashboard") as notes:
             notes.append(metrics(run, assembly))
+        with run.step("one changed object") as notes:
+            notes.append(changed_object(run, sources))
+        with run.step("the graph's password rotated") as notes:
+            notes.append(rotated(run))
         with run.step("deploy again, unchanged") as notes:
             text = run.deploy(assembly)
             assert text.count("(no changes)") == len(STACKS), text[-2000:]
@@ -441,6 +228,60 @@ def operate(run: Run, assembly: Path) -> None:
             notes.append(taken_back(run))
         with run.step("a removed model and its secret: refused, then in two deploys") as notes:
             notes.append(without_a_vendor(run))
+        with run.step("both stores lost, restored from the bucket") as notes:
+            notes.append(restored(run, sources))
+
+
+def changed_object(run: Run, sources: S3Objects) -> str:
+    """One object of `sources/` gets a sentence, which answers then; no other is read."""
+    name, (text, _, _) = list(corpus().items())[1]
+    sources.put(f"sources/default/{name}", f"{text}\nIts boats are painted ochre.\n".encode())
+    assert run.ingest(load_of("changed")) == "SUCCEEDED"
+    report = json.loads(sources.get("runs/changed/report.json"))
+    assert (report["loaded"], report["unchanged"]) == (len(corpus()), len(corpus()) - 1), report
+    weir = text.split("\n")[0].removeprefix("# ")
+    status, answer = run.post("answer", question_of(f"How are the boats of {weir} painted?"))
+    assert status == 200 and "ochre" in str(answer["answer"]), answer
+    return f"{report['unchanged']} of {report['loaded']} not read; the new sentence answers"
+
+
+def rotated(run: Run) -> str:
+    """Neo4j gets another password and ends its connections; the secret gets it too."""
+    assert run.stores is not None
+    graph, password = run.stores.graph, secrets.token_hex(16)
+    with GraphDatabase.driver(graph.url, auth=(graph.user, graph.password)) as driver:
+        statement = "ALTER CURRENT USER SET PASSWORD FROM $old TO $new"
+        driver.execute_query(statement, old=graph.password, new=password, database_="system")
+    login = {"auth": (graph.user, password), "user_agent": "rotation"}
+    with GraphDatabase.driver(graph.url, **login) as driver:
+        killed = driver.execute_query(
+            "CALL dbms.listConnections() YIELD connectionId, userAgent "
+            "WHERE userAgent <> 'rotation' WITH collect(connectionId) AS ids "
+            "CALL dbms.killConnections(ids) YIELD connectionId RETURN count(connectionId)"
+        ).records[0][0]
+    assert killed, "no function was connected"
+    run.fill_in(password)
+    return f"{killed} connections ended; {run.warm()}; {run.questions(1)}"
+
+
+def restored(run: Run, sources: S3Objects) -> str:
+    """A document is erased, both stores lose all, and the bucket restores what is left."""
+    name, (_, question, _) = list(corpus().items())[2]
+    erasure = IngestRun(run_id="erase", remove=(name,))
+    erasure = erasure.model_copy(update={"prefix": erasure.inbox})
+    assert run.ingest(erasure) == "SUCCEEDED"
+    before = run.digest()
+    empty(run.settings())
+    status, lost = run.post("search", {"query": question, "top_k": 10})
+    assert status == 503, lost
+    for load in restore_runs("default", "restored", sources):
+        assert run.ingest(load) == "SUCCEEDED"
+    assert run.digest() == before
+    answered = f"{run.warm()}; {run.questions(1)}"
+    _, answer = run.post("search", {"query": question, "top_k": 10})
+    cited = {citation["doc_id"] for citation in answer["citations"]}
+    assert cited and name not in cited, answer
+    return f"same digest {before[:8]}, without the erased document; {answered}"
 
 
 FAILING = """

@@ -389,7 +389,7 @@ def _advice(name: str, names: Iterable[str]) -> str:
     import difflib
 
     by_suffix = {full.removeprefix(PREFIX): full for full in names}
-    nearest = difflib.get_close_matches(name.removeprefix(PREFIX), by_suffix, 1)
+    nearest = difflib.get_close_matches(name.removeprefix(PREFIX), by_suffix, 1, cutoff=0.75)
     return (
         f"is unknown; did you mean {by_suffix[nearest[0]]}?" if nearest else "is unknown; unset it"
     )
