@@ -123,11 +123,7 @@ def real_stores(folder: Path | None, namespace: str, heap_mb: int = 512) -> Iter
         real = Real(home, endpoints)
         stack.callback(real.close)
         if folder is not None:
-            values = {
-                name.removeprefix("DOCSTOKG_").lower(): value
-                for name, value in real.environment().items()
-            }
-            wiring = Wiring(Settings(**values))
+            wiring = Wiring(Settings.from_environment(real.environment()))
             options = LoadOptions(namespace=namespace)
             done = load([folder], options, stores_of(wiring), RejectLog(None))
             wiring.close()

@@ -293,7 +293,7 @@ def test_a_stream_that_hangs_is_left_with_its_text(server: Foreign) -> None:
         answer = model.complete(messages, model="gateway/m", **limits, on_text=lambda text: True)
         assert (answer.text, answer.cut) == ("It is so [1].", "time")
         asking = lambda: [t for t in threading.enumerate() if t.name.startswith("call model")]  # noqa: E731
-        assert eventually(lambda: not asking(), 20)
+        assert eventually(lambda: not asking(), 5)
     finally:
         silent.set()
 

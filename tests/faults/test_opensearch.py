@@ -125,7 +125,7 @@ def test_a_hung_server_costs_five_requests_and_is_back_by_itself(place: Place) -
             except CircuitOpen:
                 return False
 
-        assert eventually(answers)
+        assert eventually(answers, 10.0)
     finally:
         index.close()
 

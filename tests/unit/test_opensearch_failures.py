@@ -1,6 +1,7 @@
 """What OpenSearch says of a failed search is read by its kind, never by its words."""
 
 import math
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
@@ -84,8 +85,11 @@ EMPTY = {"total": {"value": 0}, "hits": []}
 
 
 @contextmanager
-def starting_index(failures: float) -> Iterator[OpenSearchIndex]:
-    """Yield the reader of an index whose shards are not there for a number of searches."""
+def starting_index(failures: float, late_s: float = 0.0) -> Iterator[OpenSearchIndex]:
+    """Yield the reader of an index whose shards are not there for a number of searches.
+
+    `late_s`: seconds until such a search fails.
+    """
     failed = 0
 
     def reply(request: BaseHTTPRequestHandler, _: bytes) -> tuple[int, Any]:
@@ -93,7 +97,9 @@ def starting_index(failures: float) -> Iterator[OpenSearchIndex]:
         if request.path.endswith("/_mapping"):
             return 200, {"docstokg-chunks-v3-1": {"mappings": {"_meta": NOTES}}}
         starts = failed < failures
-        failed += request.path.endswith("/_search")
+        if request.path.endswith("/_search"):
+            failed += 1
+            time.sleep(late_s if starts else 0.0)
         if request.path.endswith("/_msearch"):
             counted = {
                 "_shards": {"total": 3},
@@ -117,9 +123,13 @@ def test_load_waits_for_shards_of_killed_one() -> None:
     assert info.open_run("default") == "01JKILLED"
 
 
-def test_shards_that_stay_away_are_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("late_s", [0.0, 2.0])
+def test_shards_that_stay_away_are_unavailable(
+    monkeypatch: pytest.MonkeyPatch, late_s: float
+) -> None:
+    """Whether searches of them fail at once or do not end in time."""
     monkeypatch.setattr("docstokg.adapters.opensearch.server.SHARDS_S", 0.5)
-    with starting_index(math.inf) as index, pytest.raises(Unavailable):
+    with starting_index(math.inf, late_s) as index, pytest.raises(Unavailable):
         index.info(Deadline.after(5.0), refresh=True)
 
 

@@ -40,21 +40,16 @@ from tests.envelopes import event as event_of
 from tests.infra.cloud import AGENT_PORT
 from tests.infra.emulator.account import ACCOUNT, REGION, Account, run_live
 from tests.infra.emulator.limits import COVERED
-from tests.infra.emulator.run import (
-    CALLER,
-    CHANGED,
-    CREATED,
-    FEW,
-    STACKS,
-    Run,
-    Stores,
-    corpus,
-    load_of,
-    question_of,
-)
+from tests.infra.emulator.run import CALLER, STACKS, Run, Stores, corpus, load_of, question_of
 from tests.jvm import servers
 from tests.jvm.servers import Engine
 from tests.loopback import Loopback
+
+CREATED = ("staging", "prod")
+"""Environments that are only created: a VPC, a domain, tokens and a firewall are not here."""
+CHANGED = "health"
+"""The function whose code one deploy changes."""
+FEW = 5
 
 
 def agent(run: Run) -> closing[Loopback]:

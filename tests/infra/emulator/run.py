@@ -1,4 +1,4 @@
-"""A deployment of the guide in an emulated account: its stacks, its stores and its report."""
+"""A deployment in an emulated account: its stacks and stores, and calls of its functions."""
 
 from __future__ import annotations
 
@@ -30,11 +30,6 @@ from tests.ingest_runner import run_ingest
 from tests.jvm.servers import Endpoint
 
 STACKS = ("docstokg-dev-data", "docstokg-dev")
-CREATED = ("staging", "prod")
-"""Environments that are only created: a VPC, a domain, tokens and a firewall are not here."""
-CHANGED = "health"
-"""The function whose code one deploy changes."""
-FEW = 5
 CALLER = {"sub": "deploy-local", "namespaces": ["default"], "groups": [], "load": ["default"]}
 SYLLABLES = ("Mar", "Tal", "Quil", "Or", "Bren", "Dov", "Fen"), ("row", "low", "lon", "sel", "ham")
 KEEPERS = ("Alda Fenwick", "Bram Oster", "Cora Lund", "Dirk Sahl", "Edda Voss")
@@ -158,7 +153,7 @@ class Run:
         return ", ".join(lines)
 
     def fill_in(self, password: str = "") -> None:
-        """Put the graph's credential where the guide says; `password`: another than its first."""
+        """Put the graph's credential where the guide says; `password`: its new one, if any."""
         assert self.stores is not None
         outputs = self.account.outputs(STACKS[0])
         graph = replace(self.stores.graph, password=password or self.stores.graph.password)
