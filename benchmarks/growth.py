@@ -167,9 +167,10 @@ class Meter:
     def times(self, questions: Sequence[str]) -> dict[bool, Times]:
         """Return the times of each question, with the graph (True) and without it."""
         times = {True: Times(), False: Times()}
-        for number, question in enumerate([*questions[:WARM_UP], *questions]):
+        warm_up = questions[:WARM_UP]
+        for number, question in enumerate([*warm_up, *questions]):
             for enabled in (True, False) if number % 2 else (False, True):
-                self._ask(question, enabled, times[enabled] if number >= WARM_UP else Times())
+                self._ask(question, enabled, times[enabled] if number >= len(warm_up) else Times())
         return times
 
     def _ask(self, question: str, enabled: bool, times: Times) -> None:
