@@ -94,7 +94,7 @@ async def test_requests_without_enough_time_are_refused_unbegun() -> None:
     assert await asyncio.gather(*admitted) == admission.begun == ["0", "1", "2"]
 
 
-async def test_a_caller_with_one_request_is_admitted_beside_one_with_many() -> None:
+async def test_a_rare_caller_is_admitted_beside_a_flood() -> None:
     admission = Held(mean_s=1.0)
     flood = [admission.submit(f"a{n}", timeout_s=9.0) for n in range(20)]
     await asyncio.sleep(0.05)
@@ -117,7 +117,7 @@ async def test_what_waited_too_long_is_never_begun() -> None:
     assert admission.begun == ["first", "third"]
 
 
-async def test_a_queued_request_is_refused_when_it_can_no_longer_start(
+async def test_a_queued_request_that_cannot_start_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("docstokg_local.server.admission.LONGEST_WAIT_S", 0.2)
@@ -132,7 +132,7 @@ async def test_a_queued_request_is_refused_when_it_can_no_longer_start(
     assert await first == "first"
 
 
-async def test_what_could_be_answered_only_in_part_is_not_begun() -> None:
+async def test_a_request_answerable_only_in_part_never_begins() -> None:
     admission = Held()
     first, second = admission.submit("first"), admission.submit("second", timeout_s=0.6)
     await asyncio.sleep(0.4)  # what is left now is less than the steps keep back for each other
@@ -169,7 +169,7 @@ async def test_late_work_is_abandoned_but_keeps_its_slot() -> None:
     assert await following == "following"
 
 
-async def test_a_crash_is_the_callers_and_frees_the_slot() -> None:
+async def test_crashes_reach_the_caller_and_free_the_slot() -> None:
     admission = Held()
 
     def crash() -> str:

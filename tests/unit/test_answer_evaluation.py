@@ -32,7 +32,7 @@ def test_hand_counted_scores() -> None:
     assert (f1("", "red"), rouge_l("red", ""), word_share([], "red")) == (0.0, 0.0, 0.0)
 
 
-def test_short_answers_are_said_as_they_stand_long_ones_by_half() -> None:
+def test_short_answers_must_match_whole_long_answers_half() -> None:
     assert is_right("He was born in New  York [1].", "New York")
     assert not is_right("York is new.", "New York")
     assert is_right("one two three", "one two three four five six")

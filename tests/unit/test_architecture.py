@@ -202,7 +202,7 @@ for step in {STEPS}:
 """
 
 
-def test_a_function_that_answers_loads_no_more_than_it_needs() -> None:
+def test_answering_functions_load_no_more_than_they_need() -> None:
     done = subprocess.run(
         [sys.executable, "-c", BUILD], capture_output=True, text=True, check=True, cwd=ROOT
     )
@@ -251,7 +251,7 @@ def is_told(handler: ast.ExceptHandler) -> bool:
     )
 
 
-def test_no_failure_of_a_dependency_is_swallowed_without_a_line() -> None:
+def test_no_dependency_failure_is_swallowed_without_a_line() -> None:
     silent = [
         f"{path.relative_to(ROOT)}:{node.lineno}"
         for path in FILES
@@ -269,7 +269,7 @@ def test_no_file_is_longer_than_a_reader_bears() -> None:
             assert path.read_text("utf-8").count("\n") <= 650, path.relative_to(ROOT)
 
 
-def test_every_name_of_the_architecture_page_is_in_the_code() -> None:
+def test_every_architecture_page_name_is_in_the_code() -> None:
     """A path is that of a file or folder; it may leave out where the page says it is."""
     page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
     rooms = ["functions", "layers", "statemachine", "local", "infra", "tests", "benchmarks", "docs"]

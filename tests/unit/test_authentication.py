@@ -30,7 +30,7 @@ def opened(file: Path, lines: list[str]) -> Authentication:
     return Authentication(Settings(auth="keys", keys_file=str(file)), telemetry)
 
 
-def test_a_key_taken_out_of_the_file_is_nobody_at_once(keys: Callable[..., Path]) -> None:
+def test_a_key_removed_from_the_file_fails_immediately(keys: Callable[..., Path]) -> None:
     authenticator = opened(keys(red={"sub": "r"}, blue={"sub": "b"}), [])
     assert authenticator.caller("red") is not None
     keys(blue={"sub": "b", "groups": ["staff"]})
@@ -40,7 +40,7 @@ def test_a_key_taken_out_of_the_file_is_nobody_at_once(keys: Callable[..., Path]
     assert blue.groups == ("staff",)
 
 
-def test_a_broken_file_lets_nobody_in_until_it_is_mended(keys: Callable[..., Path]) -> None:
+def test_a_broken_file_admits_nobody_until_mended(keys: Callable[..., Path]) -> None:
     lines: list[str] = []
     file = keys(scarlet={"sub": "r"})
     authenticator = opened(file, lines)

@@ -129,7 +129,7 @@ def test_an_open_circuit_is_shared_between_processes() -> None:
     assert remote.call(lambda: 1, Deadline.after(30.0), alone=True) == 1
 
 
-def test_a_call_that_does_not_end_is_left_behind() -> None:
+def test_a_call_that_never_ends_is_left_behind() -> None:
     ends = threading.Event()
     with pytest.raises(Timeout, match=r"the model did not answer in 0\.05 s"):
         within(ends.wait, Deadline.after(0.05), "the model")

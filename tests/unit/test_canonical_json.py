@@ -63,7 +63,7 @@ def test_numbers_are_those_of_a_javascript_engine() -> None:
 
 
 @given(VALUES)
-def test_a_value_has_one_form_and_it_is_the_same_value(value: object) -> None:
+def test_every_value_has_a_single_faithful_form(value: object) -> None:
     text = canonical_json(value)
     assert json.loads(text) == value
     assert canonical_json(json.loads(text)) == text

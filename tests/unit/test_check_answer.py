@@ -145,7 +145,7 @@ def test_no_valid_marker_at_all() -> None:
 
 
 @pytest.mark.parametrize("embedder", [WORDS, None])
-def test_a_quotation_is_trusted_above_forged_and_missing_markers(embedder: object) -> None:
+def test_quotations_are_trusted_above_forged_and_missing_markers(embedder: object) -> None:
     def trust(answer: str) -> float:
         return check(answer, embedder=embedder).confidence
 
@@ -174,7 +174,7 @@ def test_abstention(answer: str) -> None:
     assert (result.confidence, result.grounding, result.warnings) == (0.0, None, ())
 
 
-def test_a_free_sentence_is_unverified_with_its_unsupported_words() -> None:
+def test_a_free_sentence_is_unverified_with_unsupported_words() -> None:
     result = check("Seizures are sudden electrical events in the brain of Hippocrates [1].")
     (sentence,) = result.grounding.sentences
     assert (sentence.verdict, sentence.decided_by) == ("unverified", None)
@@ -247,7 +247,7 @@ def test_text_that_claims_nothing_is_not_checked(text: str) -> None:
     assert result.grounding.grounded is True
 
 
-def test_a_long_answer_is_checked_to_a_limit_and_says_so() -> None:
+def test_long_answers_are_checked_to_a_stated_limit() -> None:
     text = "Seizures are sudden electrical events in the brain [1].\n\n" * 2500
     result = check(text)
     assert len(result.answer) > 130_000

@@ -19,7 +19,7 @@ from docstokg_local.evaluation.claims import (
 from tests.onnx_verifiers import write_verifier
 
 
-def test_claims_are_read_with_any_of_the_three_labels(tmp_path: Path) -> None:
+def test_claims_are_read_with_any_of_three_labels(tmp_path: Path) -> None:
     rows = [
         {"id": "1", "claim": "a", "evidence": ["x", "y"], "supported": True, "set": "S"},
         {"id": "2", "claim": "b", "evidence": [], "label": "partially_supported"},
@@ -83,7 +83,7 @@ def runner(folder: Path, name: str) -> tuple[dict[str, Any], Path]:
     return json.loads(file.read_text("utf-8")), file
 
 
-def test_the_built_in_score_is_measured_in_the_same_way(tmp_path: Path) -> None:
+def test_the_built_in_score_is_measured_like_verifiers(tmp_path: Path) -> None:
     texts = ("The gate opens at eight bar.", "A heron was seen near the mill.")
     rows = [
         {"id": str(n), "claim": texts[0], "evidence": [texts[n % 2]], "supported": n % 2 == 0}

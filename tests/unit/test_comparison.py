@@ -51,7 +51,7 @@ def test_a_known_vector_is_not_embedded_again() -> None:
     assert compare.similarity("short", "b") == 0.0  # of another space: embedded here
 
 
-def test_no_cosines_without_an_embedder_or_after_a_failure() -> None:
+def test_cosines_need_an_embedder_that_never_failed() -> None:
     assert comparison(None).cosines("a", ["b"]) is None
     assert comparison(LetterEmbedder()).similarity("  ", "b") is None
     log: list[str] = []

@@ -31,7 +31,7 @@ def test_the_last_turns_are_few_and_small(turns: list[Turn], context: int) -> No
     ]
 
 
-def test_long_turns_are_cut_and_the_newest_are_kept() -> None:
+def test_long_turns_are_cut_and_the_newest_kept() -> None:
     turns = [Turn(role="user", content=f"{number} " + "\u00e4" * 3000) for number in range(9)]
     recent = last_turns(turns, 8000)
     assert [turn.content[0] for turn in recent] == ["6", "7", "8"]

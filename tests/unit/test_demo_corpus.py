@@ -77,9 +77,7 @@ def test_denied_and_excluded_annotations_are_omitted(data: Path):
 
 
 @pytest.mark.parametrize("full", [False, True])
-def test_every_edge_of_a_disease_is_stated_where_its_evidence_points(
-    data: Path, tmp_path: Path, full: bool
-):
+def test_the_evidence_of_every_disease_edge_states_it(data: Path, tmp_path: Path, full: bool):
     folder = write_corpus(tmp_path / "out", full, data)
     passages = {row["id"]: row for row in rows(folder, "passages.jsonl")}
     names = {row["id"]: row["name"] for row in rows(folder, "entities.jsonl")}

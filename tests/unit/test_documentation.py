@@ -65,7 +65,7 @@ def test_each_name_on_a_page_exists(page: str) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_no_page_installs_the_name_that_is_not_registered(page: str) -> None:
+def test_no_page_installs_the_unregistered_name(page: str) -> None:
     """An index would install anybody's package of this name; a file or a URL is ours."""
     text = (ROOT / page).read_text("utf-8")
     matches = re.findall(

@@ -13,7 +13,7 @@ from docstokg.contracts.envelope import Caller, Envelope
         (("mine",), "min", False), (("mine",), "*", False), ((), "default", False),
     ],
 )  # fmt: skip
-def test_a_namespace_is_granted_by_name_or_by_the_star(
+def test_namespaces_are_granted_by_name_or_by_star(
     namespaces: tuple[str, ...], namespace: str, granted: bool
 ) -> None:
     assert Caller(sub="a", namespaces=namespaces).may_read(namespace) is granted

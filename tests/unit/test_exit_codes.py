@@ -35,5 +35,5 @@ def test_the_code_is_ours_and_everything_is_said(has_leftover: bool) -> None:
     assert (done.returncode, done.stdout) == (3, "said\nlast words\n"), done.stderr
 
 
-def test_otherwise_a_call_that_was_given_up_would_abort_the_process() -> None:
+def test_an_abandoned_call_would_otherwise_abort_the_process() -> None:
     assert run_to_end("raise SystemExit(3)", has_leftover=True).returncode == -6

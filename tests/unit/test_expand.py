@@ -149,7 +149,7 @@ def test_a_synonym_in_the_question_is_reported(
     assert by_id.name == "Seizures"
 
 
-def test_everything_added_has_evidence_with_a_path_that_hangs_together(
+def test_every_added_passage_has_a_connected_evidence_path(
     clinic: EmbeddedGraph,
 ) -> None:
     expansion = run(clinic, "Crohn's disease and seizures", retrieved("d"), max_hops=2)
@@ -190,7 +190,7 @@ def test_the_walk_orders_chunks_only_with_a_start(clinic: EmbeddedGraph) -> None
     assert names(run(blank, "nothing known", pool)) == ["x", "y", "a", "d"]
 
 
-def test_a_name_that_heads_nothing_leaves_retrieval_s_order() -> None:
+def test_a_name_heading_nothing_keeps_the_retrieval_order() -> None:
     """The words of a name found in texts were weighed by the search; a walk would do it twice."""
     graph = crowded()
     pool = retrieved("x", "d", selected=2)
@@ -282,7 +282,7 @@ def test_walk_sets_passages_of_one_document_apart(filtered: bool) -> None:
 
 
 @pytest.mark.parametrize(("about", "related", "hops"), [("", "", 1), ("a", "a", 1), ("a", "b", 2)])
-def test_the_second_hop_needs_two_names_that_lead_on(about: str, related: str, hops: int) -> None:
+def test_second_hops_need_two_names_that_lead_on(about: str, related: str, hops: int) -> None:
     """A name leads on by a passage about it or by a relation; words that recur in texts do not."""
     graph = EmbeddedGraph()
     ids = {name: f"{BRIDGE}-{name}" for name in "ab"}
@@ -329,7 +329,7 @@ def pool_of_220(selected: int, best: float) -> Retrieval:
     return Retrieval(selected=tuple(uuids[:selected]), pool=pool)
 
 
-def test_at_most_five_are_added_behind_the_last_that_was_selected() -> None:
+def test_at_most_five_follow_the_last_selected_passage() -> None:
     graph = big_graph()
     retrieval = pool_of_220(10, 3.0)
     sources = [item.source for item in run(graph, "entity 0", retrieval, limit=100).ranking]
@@ -376,7 +376,7 @@ def test_a_document_or_a_chunk_routes(clinic: EmbeddedGraph, seed: str, doc_id: 
     assert restriction.warnings == ()
 
 
-def test_a_seed_s_share_is_its_part_of_the_restart(clinic: EmbeddedGraph) -> None:
+def test_seed_shares_are_their_parts_of_the_restart(clinic: EmbeddedGraph) -> None:
     expansion = run(clinic, "seizures in Crohn's disease", retrieved("x"))
     shares = {seed.id: seed.share for seed in expansion.seeds}
     # One chunk mentions seizures, two Crohn's disease; together they are a third of the restart.
@@ -425,9 +425,7 @@ def test_skipping_leaves_selected_and_says_why(
         (Misconfigured("odd"), "kg_unavailable"), (PlanRejected("scan"), "kg_plan_rejected"),
     ],
 )  # fmt: skip
-def test_failures_are_reasons_and_a_failing_second_hop_leaves_the_first(
-    error: DocsToKGError, reason: str
-) -> None:
+def test_failures_are_reasons_and_keep_the_first_hop(error: DocsToKGError, reason: str) -> None:
     expansion = run(Breaking(error), "seizures", retrieved("x", "y"))
     assert (names(expansion), expansion.degraded) == (["x", "y"], (reason,))
     assert expansion.graph_gain.skipped == "failed"

@@ -15,7 +15,7 @@ def clinic() -> EmbeddedGraph:
     return graph
 
 
-def test_what_only_the_pool_ties_to_a_chunk_is_no_evidence() -> None:
+def test_ties_from_the_pool_alone_are_no_evidence() -> None:
     graph = EmbeddedGraph()
     fill(graph)
     graph.put_entities([entity("X:1", "Far thing"), entity("X:2", "Farther thing")])
@@ -43,7 +43,7 @@ def test_what_only_the_pool_ties_to_a_chunk_is_no_evidence() -> None:
     assert (named.match_type, named.path) == ("direct_mention", ())
 
 
-def test_an_edge_between_two_names_of_a_chunk_spans_both(clinic: EmbeddedGraph) -> None:
+def test_an_edge_between_two_chunk_names_spans_both(clinic: EmbeddedGraph) -> None:
     expansion = run(clinic, "Crohn's disease", retrieved("d"))
     tied = next(item for item in expansion.ranking if item.uuid == number("d")).evidence
     assert tied is not None

@@ -20,7 +20,7 @@ def reply(*rows: Any) -> str:
     return json.dumps({"triples": list(rows)})
 
 
-def test_names_of_two_sentences_give_the_stretch_between_them():
+def test_names_of_two_sentences_give_the_stretch_between():
     triple = read(reply(row("Marie Curie", "led", "Radium Institute")), TEXT).triples[0]
     assert TEXT[triple.start : triple.end].startswith("Marie Curie was born")
     assert TEXT[triple.start : triple.end].endswith("Radium Institute")
@@ -57,7 +57,7 @@ def test_only_the_invalid_triple_is_refused(bad: Any, why: str):
     assert [triple.object for triple in reading.triples] == ["Warsaw"]
 
 
-def test_a_passage_has_so_many_triples_and_no_more():
+def test_surplus_triples_of_a_passage_are_refused():
     rows = [
         row("Marie Curie", f"r{chr(97 + n // 26)}{chr(97 + n % 26)}", "Warsaw") for n in range(50)
     ]

@@ -68,7 +68,7 @@ def test_meaning_chooses_where_words_do_not() -> None:
     )
 
 
-def test_a_sentence_that_leans_on_the_one_before_comes_with_it() -> None:
+def test_a_leaning_sentence_comes_with_its_predecessor() -> None:
     answer = answer_text("How does it begin in infants?", block(LEANING, 0.2, 0.9))
     assert answer == (
         "Dravet syndrome is a severe epilepsy [1]. It begins with febrile seizures in infants [1]."
@@ -90,7 +90,7 @@ def test_code_stays_code_under_a_line_that_cites() -> None:
     assert check_answer(answer, [block(text)]).cited == (1,)
 
 
-def test_another_name_counts_as_the_questions_own_and_no_more() -> None:
+def test_another_name_counts_exactly_as_the_asked_name() -> None:
     query = "What is the goal of AML treatment?"
     names = (OtherName(in_question="AML", in_passage="Acute myeloid leukemia"),)
     renamed = block("Treating acute myeloid leukemia is hard.").model_copy(
@@ -127,7 +127,7 @@ def test_the_token_budget_is_kept() -> None:
     assert extractive.answer("What are seizures?", [block(SEIZURE)], 5, 0.0).text == ""
 
 
-def test_a_kind_that_is_asked_for_and_missing_counts() -> None:
+def test_a_missing_kind_that_is_asked_for_counts() -> None:
     text = "The bridge carries many trains a day. The bridge carries 40 trains a day."
     missed = [
         candidate.features.kind_missed
@@ -149,7 +149,7 @@ AGREEING = (
 )
 
 
-def test_passages_that_state_the_same_are_cited_and_raise_the_probability() -> None:
+def test_agreeing_passages_are_cited_and_raise_the_probability() -> None:
     blocks = [
         block(f"{text} Boats pass below it in summer.", 0.6, 0.2, rank=rank)
         for rank, text in enumerate(AGREEING, 1)
@@ -198,7 +198,7 @@ def test_two_linked_sentences_answer_a_two_hop_question() -> None:
     assert answer_text(query, *same).count("[") == answer_text(query, *unlinked).count("[") == 1
 
 
-def test_sentences_that_differ_in_a_value_only_are_no_pair() -> None:
+def test_sentences_differing_only_in_value_are_no_pair() -> None:
     texts = (
         "Elm Works had 190 employees in 2021.",
         "Elm Works had 230 employees in the year 2021.",
@@ -223,7 +223,7 @@ def test_sentences_that_differ_in_a_value_only_are_no_pair() -> None:
         "Cranes stand by [the water](https://a.b/c) [2] all day!",
     ],
 )
-def test_every_quoted_sentence_is_proved_to_be_a_quotation(text: str) -> None:
+def test_every_quoted_sentence_is_proved_a_quotation(text: str) -> None:
     passage = f"# Notes\n\nBefore it all was quiet here. {text}\n\nKey | Value\nElm B | 12 kg\n"
     source = block(passage)
     answer = answer_text("What is said of the mill, the miller, the cranes and the kiln?", source)
@@ -234,7 +234,7 @@ def test_every_quoted_sentence_is_proved_to_be_a_quotation(text: str) -> None:
     ), answer
 
 
-def test_a_sentence_that_contains_the_whole_question_is_quoted_alone() -> None:
+def test_a_sentence_containing_the_question_is_quoted_alone() -> None:
     first, second = (
         Block(rank=rank, uuid=name, document_name=name, relevance=9, text=text)
         for rank, name, text in (
@@ -295,12 +295,12 @@ def test_the_part_with_the_named_label_is_quoted(query: str, expected: str) -> N
 
 
 @pytest.mark.parametrize("query", ["What is step 9 of firing the kiln?", "What is glaze option e?"])
-def test_an_absent_part_of_a_labelled_list_is_not_answered(query: str) -> None:
+def test_absent_parts_of_a_labelled_list_are_unanswered(query: str) -> None:
     blocks = [block(KILN), block(STEPS, rank=2)]
     assert answer_text(query, *blocks, min_probability=0.01) == ABSTENTION
 
 
-def test_a_question_for_a_part_is_answered_if_it_is_there() -> None:
+def test_questions_for_a_part_are_answered_if_present() -> None:
     passages = [block(REPAIRS), block(DEPOSIT, rank=2)]
     assert extractive.answer("What does clause 4.2 say?", passages, 300, 0.99).probability == 1.0
     assert answer_text("What does clause 7.7 say?", *passages, min_probability=0.5) == ABSTENTION
@@ -368,7 +368,7 @@ def test_parts_open_with_a_label(text: str, label: tuple[str, str] | None) -> No
         ("Is Dorva longer than Brimo?", ()),
     ],
 )
-def test_a_missing_name_of_a_comparison_is_a_warning(query: str, warnings: tuple[str, ...]) -> None:
+def test_a_missing_name_of_a_comparison_warns(query: str, warnings: tuple[str, ...]) -> None:
     passages = [block("The dredger Aldra is 80 m long."), block("Cape Ness has a port.", rank=2)]
     answer = extractive.answer(query, passages, 300, 0.0)
     assert answer.warnings == warnings

@@ -35,7 +35,7 @@ def test_a_follow_up_contains_its_subject(question: str) -> None:
         "\u00bfQu\u00e9 es la epilepsia?", "它有什么症状？", "And " + "why is it so? " * 80,
     ],
 )  # fmt: skip
-def test_a_question_with_a_subject_stays_as_it_is(question: str) -> None:
+def test_a_question_with_a_subject_stays_unchanged(question: str) -> None:
     assert whole_question(question, ASKED) == question
 
 
@@ -50,12 +50,12 @@ def test_a_changed_subject_is_the_new_one() -> None:
     assert whole_question("when?", talk) == "when? (wrote Dracula Bram Stoker)"
 
 
-def test_without_a_question_before_there_is_nothing_to_add() -> None:
+def test_without_an_earlier_question_nothing_is_added() -> None:
     assert whole_question("why?", []) == "why?"
     assert whole_question("why?", [("assistant", "Ask me about Angelman syndrome.")]) == "why?"
 
 
-def test_names_stay_when_there_are_more_words_than_fit() -> None:
+def test_names_stay_when_not_all_words_fit() -> None:
     words = " ".join(f"word{n}" for n in range(20))
     question = whole_question("why?", [("user", f"{words} of Angelman")])
     assert question.startswith("why? (word0 ")

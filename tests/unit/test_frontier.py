@@ -12,7 +12,7 @@ SCORES = st.dictionaries(st.text("abcdef", min_size=1, max_size=3), st.floats(-1
 
 
 @given(SCORES, st.one_of(st.none(), st.floats(-1, 1)), st.integers(1, 8), st.floats(0, 1))
-def test_a_node_is_expanded_iff_it_is_among_the_best_and_does_not_fall_off(
+def test_exactly_the_best_nodes_without_falloff_are_expanded(
     scores: dict[str, float], before: float | None, top_k: int, delta: float
 ) -> None:
     gated = gate_layer(scores, before, top_k, delta)

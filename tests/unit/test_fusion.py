@@ -17,7 +17,7 @@ def test_minmax_adds_scaled_scores() -> None:
     assert fused == {"b": pytest.approx(0.75), "a": pytest.approx(0.5), "c": 0.0}
 
 
-def test_reciprocal_rank_is_one_for_a_chunk_first_everywhere() -> None:
+def test_reciprocal_rank_is_1_for_chunks_first_everywhere() -> None:
     fused = dict(fusion.reciprocal_rank({"bm25": [("a", 3), ("b", 2)], "dense": [("a", 1)]}))
     assert fused["a"] == pytest.approx(1.0)
     assert fused["b"] == pytest.approx((1 / 62) / (2 / 61))

@@ -44,7 +44,7 @@ def traced(path: Path) -> tuple[GraphSlice, list[str]]:
     return part, [text for text in seen if text.startswith("SELECT")]
 
 
-def test_a_slice_takes_few_statements_however_much_it_finds(path: Path) -> None:
+def test_a_slice_takes_few_statements_whatever_its_size(path: Path) -> None:
     part, statements = traced(path)
     assert len(part.mentions) > 60
     assert len(statements) <= STATEMENTS + STATEMENTS_AN_ENTITY * OPENED_ENTITIES

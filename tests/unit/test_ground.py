@@ -77,7 +77,7 @@ class Refusing:
         raise Unavailable("127.0.0.1:9: ConnectionRefusedError")
 
 
-def test_a_lost_reranker_leaves_the_order_and_one_line() -> None:
+def test_a_lost_reranker_keeps_order_and_logs_once() -> None:
     log: list[str] = []
     run = step(log)
     names = ("beta", "alpha")
@@ -102,7 +102,7 @@ class Liking(Refusing):
         return tuple(float("Delta" in text) for text in passages)
 
 
-def test_the_next_reranker_brings_up_what_search_had_behind_top_k() -> None:
+def test_a_reranker_raises_hits_from_behind_top_k() -> None:
     names = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta")
     retrieval = retrieval_of(*names).model_copy(update={"selected": names[:2]})
     run, liking = step(), Liking()
@@ -117,9 +117,7 @@ def test_the_next_reranker_brings_up_what_search_had_behind_top_k() -> None:
 
 
 @pytest.mark.parametrize(("fusion", "method"), [("rrf", "RRF+MMR"), ("minmax", "minmax+MMR")])
-def test_a_lost_retrieval_is_reported_with_the_rule_that_was_planned(
-    fusion: str, method: str
-) -> None:
+def test_a_lost_retrieval_reports_the_planned_fusion_rule(fusion: str, method: str) -> None:
     # What the state machine passes on when retrieve crashed or timed out.
     lost = Retrieval.model_validate({"failed": True})
     expansion = Expansion(ranking=(Ranked(uuid="alpha", source="kg_expansion"),))
@@ -140,7 +138,7 @@ class Broken(EmbeddedIndex):
 @pytest.mark.parametrize(
     ("deadline_ms", "error"), [(2**52, NothingToCite), (1, Timeout)], ids=["in time", "too late"]
 )
-def test_a_short_deadline_is_told_from_an_index_that_is_away(
+def test_a_short_deadline_differs_from_an_absent_index(
     deadline_ms: int, error: type[Exception]
 ) -> None:
     run = step()
@@ -182,7 +180,7 @@ class Counting(EmbeddedIndex):
         ("extractive", None, 1),
     ],
 )
-def test_sentences_are_compared_for_the_built_in_model_only(
+def test_only_the_built_in_model_compares_sentences(
     model: str | None, fallback: str | None, calls: int
 ) -> None:
     writing = model and SynthesisPlan(
@@ -199,9 +197,7 @@ def test_sentences_are_compared_for_the_built_in_model_only(
 @pytest.mark.parametrize(
     ("model", "ranks"), [("extractive", [1, 2, 3, 4, 5, 6]), ("other", [1, 2, 3, 4, 5])]
 )
-def test_the_built_in_model_reads_more_passages_than_another_is_given(
-    model: str, ranks: list[int]
-) -> None:
+def test_the_built_in_model_reads_the_most_passages(model: str, ranks: list[int]) -> None:
     vectors = [struct.pack("<4f", *row) for row in ((0.0, 1.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0))]
     last = "Lamps are lit by the keeper with a match."
     texts = [*(f"Room {n} has a lamp of brass and one of glass." for n in range(5)), last]

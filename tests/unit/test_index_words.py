@@ -13,7 +13,7 @@ from docstokg.domain.text.words import STOP_WORDS
 
 
 @given(st.text(max_size=400))
-def test_every_question_is_a_legal_expression_of_quoted_words(text: str) -> None:
+def test_questions_are_legal_expressions_of_quoted_words(text: str) -> None:
     expression = match_expression(searched(text, ()))
     words = content_words(text)
     assert (expression == "") == (not words)

@@ -37,7 +37,7 @@ def queue(tmp_path: Path) -> SqliteJobs:
     return SqliteJobs(tmp_path / "jobs")
 
 
-def test_namespaces_take_turns_and_jobs_of_one_keep_their_order(queue: SqliteJobs) -> None:
+def test_namespaces_take_turns_and_their_jobs_keep_order(queue: SqliteJobs) -> None:
     for job_id, namespace in (("a1", "a"), ("a2", "a"), ("b1", "b"), ("c1", "c")):
         assert queue.add(order(job_id, namespace))
 
@@ -63,7 +63,7 @@ def test_a_turn_that_ends_is_no_failed_attempt(queue: SqliteJobs) -> None:
 
 
 @pytest.mark.parametrize("begun", [False, True])
-def test_a_cancelled_job_is_not_taken_and_not_brought_back(queue: SqliteJobs, begun: bool) -> None:
+def test_a_cancelled_job_is_neither_taken_nor_revived(queue: SqliteJobs, begun: bool) -> None:
     job_order = order("a1", "a")
     queue.add(job_order)
     if begun:
@@ -79,7 +79,7 @@ def test_a_cancelled_job_is_not_taken_and_not_brought_back(queue: SqliteJobs, be
     assert not queue.unfinished()
 
 
-def test_a_job_that_waits_for_another_load_delays_no_other_namespace(tmp_path: Path) -> None:
+def test_a_waiting_job_delays_no_other_namespace(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'store.sqlite'}"
     stores = {"index_url": url, "graph_url": url, "cache_dir": str(tmp_path / "cache")}
     settings = Settings(**stores, embed_provider="none", sparse="none", names="rule")

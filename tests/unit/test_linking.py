@@ -71,13 +71,13 @@ def test_a_short_acronym_is_no_everyday_plural() -> None:
     assert [match.start for match in acronyms.find("two ODDs")] == [4]
 
 
-def test_a_firm_without_its_legal_form_needs_a_capital() -> None:
+def test_a_firm_without_legal_form_needs_a_capital() -> None:
     firm = Linker((key, "ent:f", preferred) for key, preferred in alias_keys("ent:f", "Jazz, Ltd"))
     text = "a jazz standard of Jazz and of jazz, ltd"
     assert [match.start for match in firm.find(text)] == [19, 31]
 
 
-def test_homonyms_are_decided_by_context_then_type_else_kept() -> None:
+def test_context_then_type_decides_homonyms_else_all_stay() -> None:
     matches = linker().find("MS")
     assert [m.entity_ids for m in resolve(matches, {}, {})] == [("ent:b", "MONDO:4")]
     assert [m.entity_ids for m in resolve(matches, {}, {"MONDO:4": 2})] == [("MONDO:4",)]

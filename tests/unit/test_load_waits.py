@@ -118,7 +118,7 @@ def test_changes_of_every_rate_are_loaded_in_time(
     assert before >= changes[-1]
 
 
-def test_a_change_during_a_long_load_waits_for_its_end(
+def test_changes_during_a_long_load_await_its_end(
     cloud_of: Callable[..., VirtualCloud],
 ) -> None:
     cloud = cloud_of(load_s=HOUR_S)
@@ -141,7 +141,7 @@ def test_a_load_that_fails_is_tried_three_times(
     assert cloud.counts == ["ingest_given_up_total"]
 
 
-def test_a_store_that_returns_within_an_hour_is_loaded(
+def test_a_store_returning_within_an_hour_is_loaded(
     cloud_of: Callable[..., VirtualCloud],
 ) -> None:
     cloud = cloud_of(down=lambda now: now < START_S + HOUR_S)

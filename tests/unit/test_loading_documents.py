@@ -74,7 +74,7 @@ def check_stretches(text: str, chunks: list[RawChunk]) -> None:
         last = start
 
 
-def test_front_matter_counts_in_offsets_and_becomes_fields_and_metadata(tmp_path):
+def test_front_matter_counts_in_offsets_and_becomes_metadata(tmp_path):
     text, chunks = chunks_of(
         tmp_path / "guide.md",
         b"---\r\ndoc_id: field-guide\r\ntitle: A guide\r\nacl: [staff]\r\ntopics: plants\r\n"
@@ -99,7 +99,7 @@ def test_front_matter_counts_in_offsets_and_becomes_fields_and_metadata(tmp_path
         ("title: Removal\nowner: me", None),
     ],
 )
-def test_what_front_matter_tells_of_the_document_is_a_stretch(tmp_path, front, summary):
+def test_front_matter_about_the_document_is_a_stretch(tmp_path, front, summary):
     text, chunks = chunks_of(tmp_path / "a.md", f"---\n{front}\n---\nIt is gone.\n".encode())
     check_stretches(text, chunks)
     bodies = [chunk.text for chunk in chunks if chunk.text != "It is gone."]
@@ -153,12 +153,12 @@ def test_only_headings_above_the_text_are_added():
     assert {chunk.title for chunk in chunks} == {"npm"}
 
 
-def test_a_document_without_a_title_is_known_by_its_name():
+def test_an_untitled_document_is_known_by_its_name():
     assert cut("Just words.", "git-reset.md")[0].headings == ("git-reset",)
 
 
 @pytest.mark.parametrize("name", ["d.md", f"{'a-long-name-' * 12}.md"])
-def test_the_name_of_a_document_takes_its_room_in_every_chunk(name: str):
+def test_the_document_name_takes_room_in_every_chunk(name: str):
     text = "## Two words\n\n" + "It goes on and on. " * 120
     chunks = cut(text, name)
     check_stretches(text, chunks)
@@ -175,14 +175,14 @@ def test_the_name_of_a_document_takes_its_room_in_every_chunk(name: str):
         "1. First do this.\n\n   Then wait.\n\n2. Then do that.",
     ],
 )
-def test_lists_tables_and_code_stay_whole_where_they_fit(block: str):
+def test_lists_tables_and_code_that_fit_stay_whole(block: str):
     words = "It says so and so, again and again. " * 20
     for lead in range(0, len(words), 60):
         chunks = cut(f"# T\n\n{words[:lead]}\n\n{block}\n\n{words}\n")
         assert sum(block in chunk.text for chunk in chunks) == 1, lead
 
 
-def test_long_lists_are_cut_between_items_and_tables_between_rows():
+def test_long_lists_and_tables_are_cut_between_entries():
     text = "# T\n\n" + "".join(f"- item number {n} says a little more.\n" for n in range(90))
     text += "\n| n | words |\n|---|---|\n" + "".join(f"| {n} | some words |\n" for n in range(90))
     chunks = cut(text)
@@ -212,7 +212,7 @@ def test_a_long_description_is_cut_like_any_text(tmp_path: Path):
         assert text[start : start + len(chunk.text)] == chunk.text
 
 
-def test_an_option_keeps_its_description_and_long_ones_keep_its_name():
+def test_an_option_names_every_part_of_its_description():
     body = "This tells what the option does, at some length. " * 3
     long = "".join(f"              Paragraph {n}. {body}\n\n" for n in range(12))
     text = (
@@ -247,7 +247,7 @@ def test_front_matter_may_not_name_what_http_refuses(tmp_path, wrong):
         chunks_of(tmp_path / "a.md", f"---\ndoc_id: {wrong}\n---\nWords.\n".encode())
 
 
-def test_an_announcement_is_in_the_chunk_of_its_text():
+def test_an_announcement_shares_the_chunk_of_its_text():
     words = " ".join(f"Pike number {at} swims." for at in range(30))
     for ending in ("Set this value:", "LineMax="):
         chunks = cut(f"{words}\n\n{ending}\n\n{words}\n", "a.txt")
@@ -280,7 +280,7 @@ def test_documents_that_are_not_understood_are_refused(tmp_path, raw: bytes, rea
         read_file(path, "bad.md")
 
 
-def test_the_year_and_the_accents_of_an_old_text_are_kept(tmp_path):
+def test_an_old_text_keeps_its_year_and_accents(tmp_path):
     path = tmp_path / "old.txt"
     path.write_bytes("Der Bär schläft. Café, 1998.".encode("latin-1"))
     document = read_file(path, "old.txt")
@@ -289,14 +289,14 @@ def test_the_year_and_the_accents_of_an_old_text_are_kept(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["a.info", "a.info.gz"])
-def test_index_and_image_marks_of_info_are_left_out(tmp_path, name: str):
+def test_info_index_and_image_marks_are_left_out(tmp_path, name: str):
     raw = b"Fish.\n" * 99 + b'Menu\n\0\b[index\0\b]\n* Fish.\n\0\b[image src="a.png"\0\b]\nEnd.\n'
     path = tmp_path / name
     path.write_bytes(gzip.compress(raw) if name.endswith(".gz") else raw)
     assert read_file(path, name).text[594:] == "Menu\n\n* Fish.\n\nEnd.\n"
 
 
-def test_a_rule_at_the_top_is_no_front_matter(tmp_path):
+def test_a_rule_on_top_is_no_front_matter(tmp_path):
     text, chunks = chunks_of(tmp_path / "a.md", b"---\n\nWords after a rule.\n")
     assert chunks[-1].text.endswith("Words after a rule.")
     assert text[chunks[-1].char_start or 0 :].startswith(chunks[-1].text)

@@ -90,7 +90,7 @@ def docx_file() -> bytes:
     return out.getvalue()
 
 
-def test_the_way_to_other_pages_is_no_text_of_a_page(child, tmp_path):
+def test_navigation_to_other_pages_is_no_page_text(child, tmp_path):
     page = b"""<html><body>
     <table class="nav"><tr><td>Manual</td><td><a href="u.html">Up</a></td></tr></table>
     <div role="navigation"><ul><li><a href="a.html">Assertions</a></li></ul></div>
@@ -104,7 +104,7 @@ def test_the_way_to_other_pages_is_no_text_of_a_page(child, tmp_path):
     assert " ".join(text.split()) == article
 
 
-def test_html_is_its_main_text_with_headings_lists_options_and_tables(child, tmp_path):
+def test_html_text_keeps_headings_lists_options_and_tables(child, tmp_path):
     text, chunks = convert_file(
         child,
         tmp_path / "a.html",
@@ -125,7 +125,7 @@ def test_html_is_its_main_text_with_headings_lists_options_and_tables(child, tmp
     ]
 
 
-def test_html_code_in_lists_and_descriptions_keeps_its_lines(child, tmp_path):
+def test_html_code_in_lists_and_descriptions_keeps_lines(child, tmp_path):
     """It was one line with the words around it, and a class's methods were one with its own."""
     page = b"""<h1>T</h1><ol><li>Convert:<pre>
 a := 1
@@ -174,7 +174,7 @@ def test_rst_keeps_its_text_and_inserts_nothing(child, tmp_path):
     assert chunks[0].text.startswith("=====\nCMake\n=====")
 
 
-def test_rst_of_other_tools_with_any_directive_is_read(child, tmp_path):
+def test_rst_with_any_foreign_directive_is_read(child, tmp_path):
     source = (
         "add_test\n--------\n\nAdds :command:`add_test`.\n\n.. versionadded:: 3.1\n\n"
         ".. code-block:: cmake\n\n  add_test(a)\n\n.. code-block:: c++\n\n  int a;\n\n|x| `y`__\n"
@@ -277,7 +277,7 @@ def test_a_pdf_as_programs_write_it_is_read(tmp_path):
     assert [(c.page, c.text) for c in chunks] == [(1, "oil the pumpΩ")]
 
 
-def test_a_csv_row_is_a_passage_with_its_columns_names(child, tmp_path):
+def test_csv_rows_are_passages_with_column_names(child, tmp_path):
     _, chunks = convert_file(
         child, tmp_path / "a.csv", "Stadt;Höhe\nUlm;478\nBonn;60\n".encode("cp1252")
     )

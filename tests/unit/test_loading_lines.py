@@ -161,7 +161,7 @@ def test_a_triple_needs_a_place():
         read_triple({"subject": "a", "relation": "b", "object": "c"})
 
 
-def test_lines_are_counted_and_split_at_line_feeds_only(tmp_path):
+def test_only_line_feeds_count_and_split_lines(tmp_path):
     path = tmp_path / "chunks.jsonl"
     path.write_bytes('{"a": "x\u2028y"}\r\n\n[]\n{"b": 2}'.encode())
     rows = list(json_lines(path))
@@ -190,7 +190,7 @@ JSON = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from([*CHUNK, "title", "page", "acl", "mentions"]), JSON))
-def test_any_json_is_taken_or_refused_never_a_crash(line: dict[str, object]):
+def test_any_json_is_taken_or_refused_without_crash(line: dict[str, object]):
     raw = json.dumps(line).encode()
     try:
         chunk = read_chunk(parse_object(raw))

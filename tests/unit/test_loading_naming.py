@@ -16,24 +16,24 @@ def names_of(*entities: tuple[str, str, tuple[str, ...]]) -> Names:
     return names
 
 
-def test_a_name_is_the_curies_that_alone_has_it():
+def test_a_name_belongs_to_its_only_curie():
     names = names_of(("HP:1", "Seizure", ("Fit",)), ("HP:2", "Ataxia", ("Fit",)))
     assert names.id_of_name("SEIZURE") == "HP:1"
     assert names.id_of_name("fit") == entity_id("fit")
     assert names.id_of_name("Unknown thing") == entity_id("unknown  THING")
 
 
-def test_a_preferred_name_wins_over_a_synonym_of_another():
+def test_a_preferred_name_wins_over_another_s_synonym():
     names = names_of(("HP:1", "Fit", ()), ("HP:2", "Seizure", ("Fit",)))
     assert names.id_of_name("fit") == "HP:1"
 
 
-def test_two_curies_with_one_name_leave_it_to_neither():
+def test_a_name_of_two_curies_belongs_to_neither():
     names = names_of(("HP:1", "Cold", ()), ("HP:2", "Cold", ()))
     assert names.id_of_name("Cold") == entity_id("cold")
 
 
-def test_an_own_entity_taken_over_by_a_curie_is_not_linked():
+def test_entities_taken_over_by_curies_are_not_linked():
     seizure = entity_id("Seizure")
     aliases = Aliases([("seizure", seizure, True)])
     aliases.put("HP:1", "Seizure", ())

@@ -62,7 +62,7 @@ def test_second_folder_does_not_replace_the_first(store: Store, tmp_path: Path):
 
 
 @pytest.mark.parametrize("owner_is_first", [True, False])
-def test_owner_of_a_shared_id_wins_in_any_order(
+def test_owners_of_shared_ids_win_in_any_order(
     store: Store, tmp_path: Path, owner_is_first: bool
 ) -> None:
     owner = folder(tmp_path / "a", README="The rocket is blue.")

@@ -111,7 +111,7 @@ def test_time_that_is_up_is_a_timeout(minilm: OnnxMiniLm, splade: OnnxSplade) ->
 
 @needs_minilm
 @pytest.mark.parametrize("content", [None, b"", b"not a model at all"])
-def test_a_missing_or_broken_model_says_what_to_install(
+def test_missing_or_broken_models_name_their_installation(
     tmp_path: Path, content: bytes | None
 ) -> None:
     model = tmp_path / "model.onnx"
@@ -184,7 +184,7 @@ def test_sparse_weights_are_those_of_the_formula(splade: OnnxSplade, text: str) 
 
 
 @needs_splade
-def test_token_names_are_safe_and_one_for_each_piece() -> None:
+def test_token_names_are_safe_and_unique_per_piece() -> None:
     tokenizer = open_tokenizer(cassette_model() / "tokenizer.json", 16)
     pieces = [tokenizer.id_to_token(index) for index in range(tokenizer.get_vocab_size())]
     names = [token_name(piece) for piece in pieces]
@@ -205,7 +205,7 @@ def varied_texts() -> list[str]:
 
 
 @needs_splade
-def test_texts_encoded_together_have_the_weights_they_have_alone(splade: OnnxSplade) -> None:
+def test_texts_encoded_together_weigh_as_they_do_alone(splade: OnnxSplade) -> None:
     texts = varied_texts() * 2
     random.Random(6).shuffle(texts)
     together = splade.encode(texts, None)
@@ -217,7 +217,7 @@ def test_texts_encoded_together_have_the_weights_they_have_alone(splade: OnnxSpl
 
 
 @needs_splade
-def test_where_eight_bits_do_not_decide_every_word_is_computed(
+def test_every_word_is_computed_where_eight_bits_waver(
     splade: OnnxSplade, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sure = splade.encode([SEIZURES, TAXES], None)
@@ -275,7 +275,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @needs_minilm
-def test_an_encoder_in_a_folder_reads_as_its_files_say(folder: Path, installed: OnnxMiniLm) -> None:
+def test_folder_encoders_read_as_their_files_say(folder: Path, installed: OnnxMiniLm) -> None:
     texts = [SEIZURES, TAXES, "word " * 300]
     plain = FolderEncoder(folder)
     assert (
@@ -334,7 +334,7 @@ def test_families_read_as_their_model_cards_say(folder: Path) -> None:
 
 
 @needs_minilm
-def test_a_folder_without_a_model_or_a_size_is_refused(folder: Path, tmp_path: Path) -> None:
+def test_a_folder_without_model_or_size_is_refused(folder: Path, tmp_path: Path) -> None:
     (folder / "config.json").write_text("{}")
     with pytest.raises(Misconfigured, match="hidden_size"):
         FolderEncoder(folder).embed([SEIZURES], None)

@@ -50,7 +50,7 @@ def test_the_graph_is_cut_before_the_passages() -> None:
     assert small["more"] == 3 - len(small["citations"]) > 0
 
 
-def test_a_cut_list_of_documents_continues_at_the_last_row() -> None:
+def test_cut_document_lists_continue_at_their_last_row() -> None:
     rows = [{"doc_id": f"hall {n}/ä.md", "title": "T", "chunks": 1} for n in range(30)]
     result = cut({"documents": rows, "cursor": "x"}, ("documents",), 500)
     last = result["documents"][-1]["doc_id"]

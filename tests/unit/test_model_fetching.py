@@ -48,7 +48,7 @@ def url() -> Iterator[str]:
     server.server_close()
 
 
-def test_a_fetch_goes_on_where_it_was_broken_off(url: str, tmp_path: Path) -> None:
+def test_a_fetch_resumes_where_it_was_broken_off(url: str, tmp_path: Path) -> None:
     for _ in range(2):
         with pytest.raises(
             Unavailable, match=r"run the command again to continue, or copy the file .*onnx$"
@@ -62,7 +62,7 @@ def test_a_fetch_goes_on_where_it_was_broken_off(url: str, tmp_path: Path) -> No
     assert len(Dropping.begun) == 3
 
 
-def test_another_file_is_not_kept_and_no_network_is_said(url: str, tmp_path: Path) -> None:
+def test_wrong_files_are_dropped_and_missing_networks_reported(url: str, tmp_path: Path) -> None:
     (tmp_path / "model.onnx.part").write_bytes(b"x" * (len(CONTENT) - 5))
     with pytest.raises(WrongAnswer, match="does not have the given SHA-256"):
         fetch_file(url, HASH, tmp_path)

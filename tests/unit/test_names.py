@@ -36,7 +36,7 @@ def test_titles_are_names_except_files_and_code(title: str, names: tuple) -> Non
     assert title_names(title, "notes.md", "guide/readme.md") == names
 
 
-def test_a_command_s_page_may_be_called_like_its_file() -> None:
+def test_a_command_page_may_share_its_file_name() -> None:
     assert title_names("npm-access", "npm-access.md") == ("npm-access",)
 
 
@@ -67,7 +67,7 @@ def test_headings_are_names_except_parts_questions_and_code(heading: str, name: 
         ("the mode of the old file", "m", False),
     ],
 )  # fmt: skip
-def test_a_definition_is_no_option_list_and_no_code(long: str, short: str, defines: bool) -> None:
+def test_definitions_are_no_option_lists_and_no_code(long: str, short: str, defines: bool) -> None:
     assert is_definition(long, short) is defines
 
 
@@ -79,9 +79,7 @@ def test_a_definition_is_no_option_list_and_no_code(long: str, short: str, defin
         ("exit status", False), ("東京", True),
     ],
 )  # fmt: skip
-def test_everyday_words_are_no_mentions_and_short_ones_only_in_capitals(
-    surface: str, expected: bool
-) -> None:
+def test_everyday_and_short_lowercase_words_are_no_mentions(surface: str, expected: bool) -> None:
     assert is_mention(surface) is expected
 
 
@@ -90,7 +88,7 @@ def test_everyday_words_are_no_mentions_and_short_ones_only_in_capitals(
     ["NAME", "NOTE", "TRUE", "NULL", "STANDARDS", "VERBOSE", "PERMISSIONS", "ALIAS", "Disables",
      "Merge", "Remove", "Optional", "Publish", "Listing", "Keyword", "Commit", "Execute"],
 )  # fmt: skip
-def test_what_manuals_say_of_any_program_is_no_name(word: str) -> None:
+def test_common_words_of_manuals_are_no_names(word: str) -> None:
     assert not is_proper(word)
     assert not is_mention(word)
     assert heading_name(word) is None
@@ -115,7 +113,7 @@ def test_names_inside_options_and_addresses_are_no_mentions() -> None:
     assert set(linked(text, linker.find(text))) == {f"ent:{name}" for name in names}
 
 
-def test_a_proper_name_has_a_capital_and_is_no_everyday_word() -> None:
+def test_proper_names_are_capitalised_and_no_everyday_words() -> None:
     assert [is_proper(t) for t in ("Marie Dupont", "NHS", "III", "Files", "It", "lace plant")] == [
         True,
         True,
@@ -129,7 +127,7 @@ def test_a_proper_name_has_a_capital_and_is_no_everyday_word() -> None:
     assert tidy("the Bank of\nEngland's") == "Bank of England"
 
 
-def test_capitalised_runs_are_names_where_no_model_tells_them() -> None:
+def test_capitalised_runs_are_names_without_a_model() -> None:
     text = (
         "She was a queen of Lotharingia by marriage to Lothair II. The Bank of England and Marie "
         "Dupont moved. Yesterday they met in New York City.\n\n```\nFoo Bar = New(Zork)\n```\n"

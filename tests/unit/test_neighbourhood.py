@@ -38,7 +38,7 @@ def test_entities_are_capped_new_and_lead_somewhere(
     assert fresh <= shared | {other for _, other in links}
 
 
-def test_a_rare_early_mention_leads_and_what_relations_reach_comes_before() -> None:
+def test_related_entities_then_rare_early_mentions_come_first() -> None:
     first, late = place_weight(0), place_weight(30)
     rows = [
         Mentioned(1, first, 2, False), Mentioned(2, first, 50, False), Mentioned(3, late, 2, False),

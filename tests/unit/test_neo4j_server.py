@@ -54,7 +54,7 @@ def full(listener: socket.socket) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("full")
-def test_a_connection_whose_time_ran_out_leaves_no_socket(server: Server) -> None:
+def test_a_timed_out_connection_leaves_no_socket(server: Server) -> None:
     before = sockets()
     for _ in range(3):
         with pytest.raises(Timeout):

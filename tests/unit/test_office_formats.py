@@ -95,7 +95,7 @@ def test_a_row_has_column_names_sheet_and_cell(child, tmp_path):
     ]
 
 
-def test_an_opendocument_sheet_that_repeats_itself_has_an_end(child, tmp_path):
+def test_a_repeating_opendocument_sheet_has_an_end(child, tmp_path):
     row = "<table:table-row {}>{}</table:table-row>".format
     cell = "<table:table-cell {}><text:p>{}</text:p></table:table-cell>".format
     wide = 'table:number-columns-repeated="16380"'
@@ -135,7 +135,7 @@ def test_an_opendocument_text_has_headings_lists_and_tables(child, tmp_path):
     assert {chunk.section for chunk in chunks} == {"Care"}
 
 
-def test_slides_are_pages_in_their_order_with_their_notes(child, tmp_path):
+def test_slides_are_ordered_pages_with_their_notes(child, tmp_path):
     shape = (
         "<p:sp><p:nvSpPr><p:nvPr><p:ph type='{}'/></p:nvPr></p:nvSpPr><p:txBody><a:p><a:r><a:t>{}"
         "</a:t></a:r></a:p></p:txBody></p:sp>"
@@ -159,7 +159,7 @@ def test_slides_are_pages_in_their_order_with_their_notes(child, tmp_path):
     assert [chunk.section for chunk in chunks] == ["Pumps", "Goals"]
 
 
-def test_a_book_is_its_chapters_in_the_order_of_its_spine(child, tmp_path):
+def test_a_book_is_its_chapters_in_spine_order(child, tmp_path):
     raw = packed(
         {
             "META-INF/container.xml": "<c><rootfile full-path='O/b.opf'/></c>",
@@ -329,7 +329,7 @@ def test_zip_members_are_documents_or_named_in_rejects(child, tmp_path):
     assert code[0].mentions == ()
 
 
-def test_a_tables_rows_are_read_with_their_columns_names(child, tmp_path):
+def test_table_rows_are_read_with_their_column_names(child, tmp_path):
     page = b"""<table><tr><th rowspan=2>Model<th colspan=2>Weight<tr><th>empty<th>full
     <tr><td rowspan=2>City<td>21 kg<td>80 kg<tr><td>22 kg<td>81 kg</table>
     <table><tr><td>Range<td>90 km<tr><td>Speed<td>25 km/h</table>

@@ -37,7 +37,7 @@ def test_files_that_are_not_models_are_refused(folder: Path) -> None:
         OnnxReranker(str(folder / "absent.onnx")).rank("a", ["b"], Deadline.after(9.0))
 
 
-def test_a_model_that_fails_on_the_way_is_unavailable(folder: Path) -> None:
+def test_a_model_failing_on_the_way_is_unavailable(folder: Path) -> None:
     broken = OnnxReranker(str(write_model(folder / "float.onnx", ["plus"], takes=FLOAT)))
     with pytest.raises(Unavailable, match="the reranker float failed"):
         broken.rank("a", ["b"], Deadline.after(9.0))

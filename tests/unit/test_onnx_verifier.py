@@ -36,7 +36,7 @@ def test_a_long_source_is_read_in_windows(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("tokens", [False, True])
-def test_a_model_of_a_fixed_length_is_padded_to_it(tmp_path: Path, tokens: bool) -> None:
+def test_a_fixed_length_model_gets_padded_input(tmp_path: Path, tokens: bool) -> None:
     labels = ["entailment", "unsupported"]
     card = {"max_tokens": 64}
     folder = write_verifier(tmp_path, labels, tokens=tokens, card=card, length=64)
@@ -44,13 +44,13 @@ def test_a_model_of_a_fixed_length_is_padded_to_it(tmp_path: Path, tokens: bool)
     assert not supported(folder, "The gate opens at 9 bar.", GATE)
 
 
-def test_a_claim_longer_than_half_the_input_is_not_judged(tmp_path: Path) -> None:
+def test_claims_over_half_the_input_are_not_judged(tmp_path: Path) -> None:
     folder = write_verifier(tmp_path, BINARY, card={"max_tokens": 64})
     assert opinion(folder, LONG, LONG) is None
     assert opinion(folder, LONG, LONG, GATE) is None
 
 
-def test_one_word_that_no_source_has_makes_a_token_classifier_doubt(tmp_path: Path) -> None:
+def test_a_word_without_source_makes_token_classifiers_doubt(tmp_path: Path) -> None:
     card: dict[str, Any] = {
         "labels": {"entailment": "supported", "LABEL_1": "unsupported"}, "threshold": 0.9
     }  # fmt: skip
@@ -79,7 +79,7 @@ def test_the_card_sets_order_labels_and_threshold(tmp_path: Path) -> None:
     assert OnnxVerifier(turned, 0.3).threshold == 0.3
 
 
-def test_a_contradiction_is_told_by_a_model_with_such_a_class(tmp_path: Path) -> None:
+def test_only_models_with_a_contradiction_class_report_contradictions(tmp_path: Path) -> None:
     folder = write_verifier(tmp_path, ["contradiction", "entailment"])
     result = opinion(folder, "The gate opens at 9 bar.", GATE)
     assert result is not None and result.contradicted is not None and result.contradicted > 0.9
@@ -113,7 +113,7 @@ def test_folders_without_a_verifier_are_refused(tmp_path: Path) -> None:
     )
 
 
-def test_a_model_that_answers_nonsense_is_a_wrong_answer(tmp_path: Path) -> None:
+def test_nonsense_of_a_model_is_a_wrong_answer(tmp_path: Path) -> None:
     folder = write_verifier(tmp_path / "many", BINARY)
     write_model(folder / "model.onnx", ["plus", "minus", "zero"])
     with pytest.raises(WrongAnswer, match="2 finite numbers"):

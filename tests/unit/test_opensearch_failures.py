@@ -73,7 +73,7 @@ def _hits(uuid: object, score: object) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("uuid", "score"), [(7, 1.5), (None, 1.5), ("u", "high"), ("u", None), ("u", float("nan"))]
 )
-def test_a_hit_of_another_shape_is_a_wrong_answer(searched, uuid, score) -> None:
+def test_hits_of_another_shape_are_wrong_answers(searched, uuid, score) -> None:
     with pytest.raises(WrongAnswer):
         searched(_hits(uuid, score))
     assert searched(_hits("u", 1)).hits == (("u", 1.0, None, ""),)

@@ -30,7 +30,7 @@ def index(server: Loopback) -> Iterator[OpenSearchIndex]:
     opened.close()
 
 
-def test_only_an_index_that_is_not_there_is_an_empty_one(
+def test_only_a_missing_index_counts_as_empty(
     server: Loopback, index: OpenSearchIndex, tmp_path: Path
 ) -> None:
     server.status, server.answer = 404, {"status": 404}
@@ -43,14 +43,14 @@ def test_only_an_index_that_is_not_there_is_an_empty_one(
         info_before(index)
 
 
-def test_a_file_that_cannot_be_read_is_not_an_empty_index(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_not_an_empty_index(tmp_path: Path) -> None:
     broken = tmp_path / "store.sqlite"
     broken.write_bytes(b"no database at all, but bytes" * 400)
     with pytest.raises(Unavailable):
         info_before(SqliteIndex(broken))
 
 
-def test_a_server_that_hangs_is_not_an_empty_index(
+def test_a_hanging_server_is_not_an_empty_index(
     server: Loopback, index: OpenSearchIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.waits.clear()

@@ -11,7 +11,7 @@ TREES = ("alder", "birch", "cedar", "maple", "rowan", "willow")
 NAMES = st.lists(st.sampled_from(TREES), min_size=1)
 
 
-def test_another_name_leads_to_the_preferred_one_and_the_rest() -> None:
+def test_another_name_leads_to_preferred_and_other_names() -> None:
     assert other_words("What is pyrexia?", FEVER) == " ".join(
         content_words("fever raised temperature")
     )
@@ -19,7 +19,7 @@ def test_another_name_leads_to_the_preferred_one_and_the_rest() -> None:
     assert other_words("What is the temperature of the sun?", FEVER) == ""
 
 
-def test_a_longer_name_hides_the_shorter_one_in_it() -> None:
+def test_a_longer_name_hides_a_shorter_name_inside() -> None:
     names = {"ex:1": ("Sugar disease", "Diabetes"), "ex:2": ("Dry thirst", "Diabetes insipidus")}
     assert other_words("What is diabetes insipidus?", names) == " ".join(
         content_words("dry thirst")
@@ -32,7 +32,7 @@ def test_a_name_of_two_entities_adds_nothing() -> None:
 
 
 @given(st.dictionaries(st.sampled_from("abcdefgh"), NAMES), NAMES)
-def test_words_are_new_few_and_of_the_given_names(
+def test_words_are_new_few_and_from_given_names(
     names: dict[str, list[str]], question: list[str]
 ) -> None:
     terms = other_words(" ".join(question), names).split()

@@ -66,7 +66,7 @@ def test_the_cited_stretch_is_lit(read_passage) -> None:
     assert refused["errors"][0]["path"] == "$.char_start"
 
 
-def test_what_may_not_be_read_is_neither_passage_nor_neighbour(read_passage) -> None:
+def test_forbidden_text_is_neither_passage_nor_neighbour(read_passage) -> None:
     nobody = Caller(sub="b", namespaces=("default",))
     assert read_passage(nobody, uuid=chunk_uuid("default", "mixed#1"))[0] == 404
     assert read_passage(nobody, uuid=chunk_uuid("default", "absent"))[0] == 404
@@ -77,7 +77,7 @@ def test_what_may_not_be_read_is_neither_passage_nor_neighbour(read_passage) -> 
     assert got["before"] == "Sentence 0 of it.\n\nSentence 1 of it.\n\n"
 
 
-def test_the_ends_of_a_document_have_nothing_beyond_them(read_passage) -> None:
+def test_document_ends_have_nothing_beyond_them(read_passage) -> None:
     _, got = read_passage(uuid=chunk_uuid("default", "book.md#0"))
     assert got["before"] == ""
     assert BOOK[: got["char_start"]].strip() == "# The lamps"  # the title, which each chunk has

@@ -54,7 +54,7 @@ def test_rules_come_before_the_style_hint() -> None:
     assert user["content"].endswith("Question: Q?")
 
 
-def test_lines_of_the_graph_that_state_nothing_are_left_out() -> None:
+def test_graph_lines_that_state_nothing_are_left_out() -> None:
     bare = BLOCK.model_copy(update={"related": ()})
     assert "KG Match" not in block_text(bare)
     assert "Related" not in block_text(bare)
@@ -84,7 +84,7 @@ def test_the_example_of_the_rules_obeys_them() -> None:
     assert (report.coverage, report.invalid_citations) == (1.0, ())
 
 
-def test_blocks_stop_at_the_budget_but_one_is_always_given() -> None:
+def test_blocks_after_the_first_stop_at_the_budget() -> None:
     blocks = [BLOCK.model_copy(update={"rank": rank, "text": "word " * 100}) for rank in (1, 2, 3)]
     size = tokens(block_text(blocks[0]))
     assert len(passages_within(blocks, 2 * size)) == 2

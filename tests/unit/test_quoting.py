@@ -91,7 +91,7 @@ def test_all_matching_rows_answer_with_a_notice() -> None:
     assert answer.warnings == ("The answer shows 2 of 2 matching rows.",)
 
 
-def test_rows_with_another_word_of_the_question_do_not_match() -> None:
+def test_rows_with_another_question_word_do_not_match() -> None:
     rows = "PX24 | Ada | Inverness\nPO25 | Bo | Inverness\nYD23 | Pool vehicle | Leeds\n"
     source = block("Number | Driver | Base\n" + rows)
     answer = extractive.answer("Which vehicles are based in Inverness?", [source], 300, 0.0)

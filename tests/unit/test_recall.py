@@ -54,7 +54,7 @@ def stored(index, store) -> None:
     store.put(place.key, place.request_hash, body, 10, Deadline.after(1))
 
 
-def test_the_same_key_gives_the_same_body_another_request_409(index) -> None:
+def test_keys_replay_their_body_and_refuse_other_requests(index) -> None:
     store = Kept()
     stored(index, store)
     reply = recall_of(index, store).reply
@@ -155,7 +155,7 @@ def test_without_an_index_only_a_single_grant_decides() -> None:
     assert recalled_for("alpha", "beta").failure is not None
 
 
-def test_the_index_is_not_read_where_only_one_namespace_is_granted() -> None:
+def test_a_single_granted_namespace_needs_no_index_read() -> None:
     index = Filled("alpha", "default")
     run = Run.of({"plan": PLAN.model_dump()}, logging())
     for granted, chosen in ((("alpha",), "alpha"), (("alpha", "alpha"), "alpha"), ((), "default")):

@@ -117,7 +117,7 @@ def test_a_tag_in_a_tag_goes_as_well() -> None:
         ("[a][1]\n\n[1]: javascript:alert(1)\n", "[a][1]\n\n\n"),
     ],
 )  # fmt: skip
-def test_tags_are_escaped_and_other_schemes_lose_their_target(text: str, expected: str) -> None:
+def test_tags_are_escaped_and_other_schemes_lose_targets(text: str, expected: str) -> None:
     assert inert(text) == expected
 
 
@@ -128,7 +128,7 @@ def test_a_quotation_with_markup_is_one_after_escaping() -> None:
     assert comparable(inert(passage)) == comparable(passage)
 
 
-def test_a_reply_that_knows_no_end_is_cut_at_a_sentence() -> None:
+def test_an_endless_reply_is_cut_at_a_sentence() -> None:
     text = "It opens at noon [1]. It shuts at six [2]. " * 1000
     shortened = cut(text, 4000)
     assert 3950 < len(shortened) <= 4000

@@ -30,7 +30,7 @@ def test_step_takes_its_deadline_from_the_plan() -> None:
     assert run.deadline.remaining() == pytest.approx(3.0, abs=0.5)
 
 
-def test_a_failure_is_one_line_with_id_step_kind_and_cause() -> None:
+def test_failures_log_id_step_kind_and_cause_once() -> None:
     log: list[str] = []
     run = call(log)
     error = Unavailable("the graph cannot be reached")
@@ -54,7 +54,7 @@ def test_a_failure_is_one_line_with_id_step_kind_and_cause() -> None:
     assert "secret" not in log[0]
 
 
-def test_what_costs_the_caller_nothing_is_logged_and_not_noted() -> None:
+def test_harmless_failures_are_logged_and_not_noted() -> None:
     log: list[str] = []
     run = call(log)
     assert run.attempt("cache_write", fails(Timeout("late")), None) is None

@@ -29,7 +29,7 @@ from docstokg.domain.text.misspelt import candidates, near_keys
         ("They met in Zell. It is also called a great success.", "", []),
     ],
 )  # fmt: skip
-def test_a_text_says_which_names_are_of_one_thing(text: str, title: str, expected: list) -> None:
+def test_a_text_says_which_names_are_the_same(text: str, title: str, expected: list) -> None:
     pairs = list(same_names(text, title))
     assert [(pair.name, pair.other, pair.reason) for pair in pairs] == expected
     for pair in pairs:
@@ -73,7 +73,7 @@ def test_a_split_comes_before_whatever_texts_say() -> None:
     [("Who runs Foxcon?", "foxconn"), ("Is angleman syndrome rare?", "angelman syndrome"),
      ("What did Mendelsohn write?", "mendelssohn"), ("Who is Humphery Bogart?", "humphrey bogart")],
 )  # fmt: skip
-def test_one_letter_may_be_wrong_in_a_long_word(question: str, key: str) -> None:
+def test_a_long_word_may_have_a_wrong_letter(question: str, key: str) -> None:
     absent = candidates(question)
     start, end = near_keys(question, (), absent)[key]
     assert len(question[start:end].split()) == len(key.split())
@@ -89,7 +89,7 @@ def test_the_first_letter_is_never_the_wrong_one() -> None:
     assert "rfance" not in keys
 
 
-def test_short_and_everyday_words_and_words_with_digits_are_not_misspelt() -> None:
+def test_short_everyday_and_digit_words_are_not_misspelt() -> None:
     assert candidates("Is Rome the problem of history?") == ()
     assert candidates("Which Fibre does the system use in IL6sevennine near Foxconn?") == (
         "foxconn",
@@ -102,6 +102,6 @@ def test_short_and_everyday_words_and_words_with_digits_are_not_misspelt() -> No
         ("Dvořák", "dvorak"), ("Apple Inc.", "apple"), ("IL-6", "il6"), ("Zell & Co.", "zell"),
     ],
 )  # fmt: skip
-def test_a_name_is_found_as_one_writes_it_in_a_hurry(name: str, key: str) -> None:
+def test_a_name_matches_its_hasty_spelling(name: str, key: str) -> None:
     assert (key, False) in alias_keys("ent:1", name)
     assert "pathogen" not in dict(alias_keys("ent:1", "Path-O-Gen"))

@@ -71,7 +71,7 @@ SHOWN = {
         "anthropic_api_key llm_api_key llm_base_url openai_api_key provider_urls",
     "health_is_told_again_where_deployed": "environment",
     "keys_bind_namespaces_and_groups": "open_metrics",
-    "a_key_taken_out_of_the_file_is_nobody_at_once": "auth keys_file",
+    "a_key_removed_from_the_file_fails_immediately": "auth keys_file",
     "models_are_listed_with_the_namespaces_granted_by_name": "models",
     "only_names_of_this_machine_are_answered": "hosts",
     "a_manipulation_is_found": "receipt_key",
@@ -81,7 +81,7 @@ SHOWN = {
     "the_configured_key_is_sent": "verifier_api_key",
     "the_label_and_the_threshold_reach_the_predict_server": "verifier_label verifier_threshold",
     "cache_log_and_redaction_settings_take_effect": "cache_dir log_level rag_log_snippets",
-    "what_stores_are_signed_in_to_with_reaches_them":
+    "login_settings_reach_their_stores":
         "graph_database graph_password graph_user index_auth index_name index_password index_user "
         "index_shards index_replicas index_url",
     "without_the_graph_hybrid_results_stay": "graph_url",
@@ -99,7 +99,7 @@ def test_every_setting_is_shown_to_do_something() -> None:
         assert [n for n in names.split() if not re.search(rf"\b({n}|{n.upper()})\b", text)] == []
 
 
-def test_what_stores_are_signed_in_to_with_reaches_them(tmp_path) -> None:
+def test_login_settings_reach_their_stores(tmp_path) -> None:
     login = {"user": "u", "password": "p"}
     named = {
         f"{part}_{name}": value for part in ("index", "graph") for name, value in login.items()

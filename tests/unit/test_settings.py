@@ -67,7 +67,7 @@ def test_variables_of_kubernetes_are_ignored() -> None:
     assert Settings.from_environment(dict.fromkeys(names, "tcp://10.0.0.1:80")) == Settings()
 
 
-def test_a_deployment_knows_what_to_do_with_every_setting() -> None:
+def test_a_deployment_handles_every_setting() -> None:
     given_by_stacks = {
         "index_url", "index_auth", "graph_url", "cache_dir", "tables", "traces", "appconfig",
         "secrets", "environment", "workflow_arn", "route_functions", "jwt_issuer", "jwt_audience",

@@ -69,7 +69,7 @@ def test_title_weights_fall_with_the_number_of_headings(smaller: int, larger: in
     assert headed(min(smaller, larger)) >= headed(max(smaller, larger)) >= mention
 
 
-def test_a_relation_weighs_as_much_as_mentions_of_its_commoner_end() -> None:
+def test_relations_weigh_like_mentions_of_their_commoner_end() -> None:
     part = graph([], {"a": (1, 0), "b": (100, 0)}, (("a", "b"),), Weights(relation=3.0))
     assert weight(part, "a", "b") == pytest.approx(3 * math.log(101))
 
@@ -118,7 +118,7 @@ def test_a_mention_leads_to_chunks_about_it() -> None:
     assert title.led_on(["d"]) == 1
 
 
-def test_what_only_the_chunks_about_it_mention_leads_nowhere() -> None:
+def test_labels_mentioned_only_by_their_chunks_lead_nowhere() -> None:
     """A section's label ties the section's chunks alone: their order is the search's."""
     mentions = [("c", "label", True), ("d", "label", True), ("c", "a", False), ("e", "a", True)]
     part = graph(mentions, {"label": (2, 2), "a": (2, 1)})
@@ -128,7 +128,7 @@ def test_what_only_the_chunks_about_it_mention_leads_nowhere() -> None:
     assert walk(quoted, restart(quoted, {}, [], {"c": 1.0}))[quoted.node["d"]] > 0
 
 
-def test_the_name_of_a_long_manual_is_a_weak_start() -> None:
+def test_names_of_long_manuals_are_weak_starts() -> None:
     part = graph([("c", "long", True), ("d", "page", True)], {"long": (200, 100), "page": (9, 4)})
 
     def share(named: dict[str, float]) -> float:

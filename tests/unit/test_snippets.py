@@ -32,7 +32,7 @@ def test_a_word_is_found_by_its_stem() -> None:
     assert "student" not in choose("studies", 40, text.replace("study", "student"), spans)
 
 
-def test_a_long_sentence_is_cut_at_words_around_the_match() -> None:
+def test_long_sentences_are_cut_at_words_around_matches() -> None:
     text = "word " * 100 + "seizure " + "tail " * 100
     window = choose("seizure", 120, text, [(0, len(text))])
     assert "seizure" in window

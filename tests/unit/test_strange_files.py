@@ -55,7 +55,7 @@ class FaultyPieces:
         return [at for at, char in enumerate(text) if not char.isspace()]
 
 
-def test_invisible_characters_are_no_text_and_end_no_load(tmp_path: Path) -> None:
+def test_invisible_characters_become_neither_text_nor_failure(tmp_path: Path) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
     for name, mark in INVISIBLE.items():
@@ -107,7 +107,7 @@ def test_a_fault_in_an_upload_names_the_document(tmp_path: Path) -> None:
     assert place.startswith("two") and "ValueError" in reason
 
 
-def test_a_lost_encoder_ends_the_load_and_rejects_no_document(tmp_path: Path) -> None:
+def test_lost_encoders_end_the_load_without_rejecting_documents(tmp_path: Path) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
     (folder / "b.md").write_text("A poison text.")
@@ -129,7 +129,7 @@ FRONTS = {
 }
 
 
-def test_front_matter_that_is_not_yaml_is_text_with_a_note(tmp_path: Path) -> None:
+def test_front_matter_not_in_yaml_becomes_noted_text(tmp_path: Path) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
     for name, (front, _) in FRONTS.items():
@@ -145,7 +145,7 @@ def test_front_matter_that_is_not_yaml_is_text_with_a_note(tmp_path: Path) -> No
     assert "(line 2)" in loaded.notes("colon.md")[0]
 
 
-def test_a_broken_block_with_an_acl_is_rejected_and_a_rule_is_no_block(tmp_path: Path) -> None:
+def test_broken_acl_blocks_are_rejected_and_rules_kept(tmp_path: Path) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
     (folder / "closed.md").write_text("---\ntitle: A: b\nacl: [staff]\n---\nSecret.\n")
@@ -159,7 +159,7 @@ def test_a_broken_block_with_an_acl_is_rejected_and_a_rule_is_no_block(tmp_path:
     assert not any("Secret" in text for text in loaded.texts.values())
 
 
-def test_colours_of_a_terminal_are_no_text_and_citations_stay_exact(tmp_path: Path) -> None:
+def test_terminal_colours_are_dropped_and_citations_stay_exact(tmp_path: Path) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
     coloured = "\x1b[1;32mok\x1b[0m The \x1b]8;;http://a.b\x07gate\x1b]8;;\x07 opens at dawn.\n"

@@ -43,7 +43,7 @@ def lines(outline: Outline) -> list[str]:
     return [line for line in outline.text.split("\n") if line]
 
 
-def test_word_boxes_notes_hyphens_and_symbols_are_read_and_hidden_text_is_noted() -> None:
+def test_word_boxes_are_read_and_hidden_text_noted() -> None:
     box = f"<w:txbxContent>{paragraph(run('Drain it below minus 5 degrees.'))}</w:txbxContent>"
     old = f"<w:txbxContent>{paragraph(run('The lid weighs 80 kg.'))}</w:txbxContent>"
     body = [
@@ -195,7 +195,7 @@ def test_a_header_may_contain_figures(name: str) -> None:
         ("1e400", "yyyy", "1e400"),
     ],
 )
-def test_a_number_is_read_as_the_file_shows_it(value: str, code: str, text: str) -> None:
+def test_numbers_are_read_as_the_file_shows_them(value: str, code: str, text: str) -> None:
     assert shown(value, code, EPOCH) == text
 
 
@@ -244,7 +244,7 @@ def convert_pages(*parts: Any) -> Outline:
     return outline
 
 
-def test_what_every_page_repeats_is_kept_once_and_a_sentence_crosses_pages() -> None:
+def test_page_furniture_stays_once_and_sentences_cross_pages() -> None:
     sentences = [
         "The mill opens at dawn.",
         "Whoever comes late asks the",
@@ -269,7 +269,7 @@ def test_what_every_page_repeats_is_kept_once_and_a_sentence_crosses_pages() -> 
     assert outline.metadata == {"page_furniture": ["Mill rules", "Page 1 of 5"]}
 
 
-def test_a_line_with_a_number_of_its_own_is_no_furniture() -> None:
+def test_lines_with_a_changing_number_are_no_furniture() -> None:
     pages = [
         [
             (60, 810, f"Invoice {n + 1} of 6"),
@@ -293,7 +293,7 @@ def test_a_table_of_headers_only_is_not_lost() -> None:
     assert maker.outline().text.split("\n\n")[-2].strip() == "Branch: Staff."
 
 
-def test_a_table_that_goes_on_keeps_its_names_and_another_has_its_own() -> None:
+def test_a_continued_table_keeps_column_names_unlike_another() -> None:
     first = [table_row(700, "School", "Pupils", "Fee")]
     first += [table_row(680 - 20 * n, f"Oak {n}", f"{101 + n}", f"{11 + n} EUR") for n in range(4)]
     second = [table_row(780 - 20 * n, f"Elm {n}", f"{201 + n}", f"{31 + n} EUR") for n in range(4)]
@@ -310,7 +310,7 @@ def test_a_table_that_goes_on_keeps_its_names_and_another_has_its_own() -> None:
     assert len(table_lines) == 16
 
 
-def test_the_values_of_a_form_are_read_at_their_labels() -> None:
+def test_form_values_are_read_at_their_labels() -> None:
     fields = [
         b"<</Type/Annot/Subtype/Widget/FT/Tx/T(applicant)/V(Mara Stone)/Rect[150 695 400 715]>>",
         b"<</Type/Annot/Subtype/Widget/FT/Tx/T(plate)/TU(Licence plate)/V(KL 77)"
@@ -333,7 +333,7 @@ def test_the_values_of_a_form_are_read_at_their_labels() -> None:
         ),
     ],
 )
-def test_the_name_of_a_column_without_values_is_not_lost(suffix: str, raw: bytes) -> None:
+def test_a_column_without_values_keeps_its_name(suffix: str, raw: bytes) -> None:
     (outline,) = convert(suffix, raw)
     assert "checked by" in outline.text
     assert "A7" in outline.text and "B2" in outline.text
@@ -373,7 +373,7 @@ def test_sheet_rows_name_their_table() -> None:
     assert lines(outline) == ["Item (Stock): Rope", "Count: 7", "Item (Orders): Tar", "Due: June"]
 
 
-def test_merged_titles_stand_above_the_header_of_a_sheet() -> None:
+def test_merged_titles_stand_above_a_sheet_header() -> None:
     texts = {1: ["Prices", "", ""], 2: ["From May", "", ""], 3: ["Item", "Use", "Price"],
              4: ["Rope", "knots", "7"], 5: ["Tar", "seams", "9"]}  # fmt: skip
     rows = "".join(

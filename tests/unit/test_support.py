@@ -48,7 +48,7 @@ def test_the_score_grows_with_either_share(
     assert score(Features(other, low, *tail)) <= score(Features(other, high, *tail))
 
 
-def test_a_copied_sentence_scores_high_and_an_empty_source_nothing() -> None:
+def test_copied_sentences_score_high_and_empty_sources_nothing() -> None:
     claim = "Fuel rose to 84 dollars in Norway."
     assert support_of(claim, claim, cosines=[1.0]) > 0.94
     assert support_of(claim, claim) > 0.9
@@ -70,7 +70,7 @@ def test_a_changed_number_or_name_lowers_the_score() -> None:
     assert thousand > support_of("It costs 1,300 euros.", "It costs 1200 euros.") + 0.1
 
 
-def test_a_header_counts_for_names_but_is_no_window() -> None:
+def test_headers_count_for_names_but_are_no_window() -> None:
     claim = "Fridtjof explored Greenland."
     bare, titled = (
         Evidence.of("He explored Greenland."),
@@ -131,7 +131,7 @@ def examples() -> list[Example]:
     return claims
 
 
-def test_the_fit_finds_the_feature_that_decides_within_each_set() -> None:
+def test_the_fit_finds_the_deciding_feature_within_sets() -> None:
     model = fit([example for example in examples() if example.folder != "faithbench_dev"])
     effect = {name: abs(weight) for name, weight in model.weights.items()}
     assert model.weights["share"] == max(effect.values()) > 5 * effect["window_share"]
@@ -142,7 +142,7 @@ def test_the_fit_finds_the_feature_that_decides_within_each_set() -> None:
     assert set(figures) >= {"wice_dev: s0", "wice_dev: s1", "faithbench_dev"}
 
 
-def test_the_command_writes_the_committed_form_in_any_order() -> None:
+def test_the_command_writes_committed_form_in_any_order() -> None:
     claims = examples()
     text = weights_file(claims, left_out(claims))
     committed = Path(support.__file__).with_name("support_weights.json").read_text("utf-8")
@@ -156,7 +156,7 @@ def test_the_command_writes_the_committed_form_in_any_order() -> None:
     assert other.model_copy(update={"card": model.card}) == model
 
 
-def test_scifact_claims_are_paired_with_each_abstract_that_was_read(tmp_path: Path) -> None:
+def test_scifact_claims_are_paired_with_each_read_abstract(tmp_path: Path) -> None:
     passages = [{"doc_id": str(n), "text": f"Text number {n} is short."} for n in range(3)]
     question = {
         "id": "7",

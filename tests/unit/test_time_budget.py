@@ -32,7 +32,7 @@ def test_the_state_machine_keeps_the_table() -> None:
 
 
 @pytest.mark.parametrize("step", CALLS)
-def test_calls_end_before_their_function_and_functions_before_their_state(step: str) -> None:
+def test_calls_end_before_functions_and_functions_before_states(step: str) -> None:
     state_s, function_s = budget.NETS[step]
     assert state_s is not None
     assert max(share.cap_s for share in CALLS[step]) < function_s < state_s
@@ -87,7 +87,7 @@ def test_synthesis_reserves_time_for_a_verifier(
     assert budget.VERIFY.reserve_s == budget.SYNTHESIZE.reserve_s
 
 
-def test_the_deadline_ends_before_the_execution_and_that_before_the_route() -> None:
+def test_deadlines_end_before_executions_and_executions_before_routes() -> None:
     assert Settings().max_timeout_s == budget.LONGEST_DEADLINE_S
     # Synthesize gives its model the rest of the deadline and one second to say so.
     assert budget.LONGEST_DEADLINE_S + 1 < budget.EXECUTION_S < budget.ROUTE_S

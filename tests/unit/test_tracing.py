@@ -44,7 +44,7 @@ def test_without_a_failure_doubts_then_degradations_are_named(logged: str, last:
 
 
 @mock_aws
-def test_log_lines_come_from_the_functions_of_one_environment(
+def test_log_lines_come_from_functions_of_their_environment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):

@@ -28,6 +28,6 @@ def test_shared_texts_are_refused_in_any_spelling(
     refuse_shared(["Where do cranes fly?"], ["Short.\n\nCranes stand by the water."], held_out)
 
 
-def test_a_set_that_is_not_there_checks_nothing_and_says_so(tmp_path: Path) -> None:
+def test_a_missing_set_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         kept_texts([tmp_path / "absent"])

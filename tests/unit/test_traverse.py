@@ -125,7 +125,7 @@ def edges(result: WalkResult) -> set[tuple[str, str, str]]:
     return {(edge.src, edge.type, edge.dst) for edge in result.view()[1]}
 
 
-def test_all_labels_and_edges_are_walked_with_paths_from_the_seed(
+def test_all_labels_and_edges_are_walked_with_paths(
     both: tuple[EmbeddedGraph, EmbeddedIndex],
 ) -> None:
     result = walked(both, "hp:1")
@@ -220,7 +220,7 @@ def test_beyond_the_soft_depth_scores_may_not_fall(
     assert (len(result.nodes) < len(further.nodes)) is (soft == 1)
 
 
-def test_vectors_that_a_load_stored_are_not_made_again() -> None:
+def test_vectors_stored_by_a_load_are_not_recomputed() -> None:
     """They also win: `HP:3` was given the question's own vector, whatever its name says."""
 
     class Counting(WordVectors):
@@ -327,7 +327,7 @@ def test_the_server_caps_win_and_are_explained() -> None:
     assert len(body["nodes"]) == 7
 
 
-def test_a_relation_that_nothing_has_is_a_warning_that_lists_the_others() -> None:
+def test_an_unknown_relation_warns_and_lists_the_others() -> None:
     body = {"seed_ids": ["HP:1"], "query": QUERY, "rel_whitelist": ["is_a", "Eats", "MENTIONS"]}
     _, answer, _ = post(body)
     (warning,) = answer["warnings"]
@@ -336,7 +336,7 @@ def test_a_relation_that_nothing_has_is_a_warning_that_lists_the_others() -> Non
     assert post({**body, "rel_whitelist": ["is_a", "RELATED_TO", "has_topic"]})[1]["warnings"] == []
 
 
-def test_pages_follow_each_other_and_foreign_cursors_are_refused() -> None:
+def test_pages_follow_each_other_and_refuse_foreign_cursors() -> None:
     request = {"seed_ids": ["HP:1"], "query": QUERY, "max_nodes": 4}
     seen: list[str] = []
     cursor = None
@@ -406,7 +406,7 @@ class Counter:
         return self.taken[key]
 
 
-def test_a_budget_holds_across_processes_while_the_table_answers() -> None:
+def test_budgets_hold_across_processes_while_the_table_answers() -> None:
     lines: list[str] = []
     counter = Counter()
     telemetry = plans.logging(lines)
@@ -434,7 +434,7 @@ def test_a_refusal_is_audited_without_the_callers_name() -> None:
     assert "neil" not in json.dumps(event)
 
 
-def test_a_graph_that_fails_is_503_or_a_partial_walk() -> None:
+def test_failing_graphs_give_503_or_a_partial_walk() -> None:
     body = {"seed_ids": ["HP:1"], "query": QUERY}
     status, problem, _ = post(body, graph=Broken(Timeout("slow"), at_once=True))
     assert (status, problem["code"]) == (503, "kg_timeout")

@@ -152,7 +152,7 @@ def test_one_changed_object_costs_its_texts(cloud: Cloud, laptop: Place, tmp_pat
     assert is_equal(cloud, laptop, tmp_path)
 
 
-def test_new_and_deleted_objects_end_like_a_full_load(
+def test_new_and_deleted_objects_equal_a_full_load(
     cloud: Cloud, laptop: Place, tmp_path: Path
 ) -> None:
     cloud.objects.put(
@@ -222,7 +222,7 @@ def test_unfinished_load_makes_the_next_read_everything(cloud: Cloud) -> None:
     assert counts.totals() == (0, 0, 0)
 
 
-def test_new_file_with_an_unread_document_is_read_again(
+def test_new_file_with_unread_document_is_read_again(
     cloud: Cloud, laptop: Place, tmp_path: Path
 ) -> None:
     text = b"---\ndoc_id: part3/report007.md\n---\n\nTrier has other text.\n"
@@ -263,7 +263,7 @@ def test_erasure_leaves_no_words_or_vectors(
     assert cloud.run("fourth").totals() == (0, 0, 0)
 
 
-def test_outputs_of_unknown_sources_are_swept_after_two_days(cloud: Cloud) -> None:
+def test_outputs_of_unknown_sources_last_two_days(cloud: Cloud) -> None:
     prefix = f"encodings/{NS}/"
     stored = [item["Key"] for item in listed(cloud.objects, prefix)]
     assert len(stored) == 2 * OBJECTS

@@ -35,7 +35,7 @@ def unit_texts(text: str) -> list[str]:
     return [unit.text for unit in units_in(text)]
 
 
-def test_a_row_is_read_with_the_names_of_its_columns() -> None:
+def test_rows_are_read_with_their_column_names() -> None:
     assert unit_texts(TABLE) == [
         "retrieve: asks for: 3.0; keeps back: 0.25",
         "expand: asks for: 1.5",
@@ -55,7 +55,7 @@ def test_a_record_on_a_line_is_a_row() -> None:
     assert sentence.kind == "sentence"
 
 
-def test_brief_sentences_keep_their_question_up_to_a_limit() -> None:
+def test_brief_sentences_keep_their_question_within_a_limit() -> None:
     pieces = parts("When is the gate open? From dawn. Not on Sunday. It is blue.")
     assert pieces[-1].before == "When is the gate open? From dawn. Not on Sunday."
     long_parts = parts("Why? " + "It is so. " * 999)
@@ -66,7 +66,7 @@ def test_a_record_is_one_row() -> None:
     assert unit_texts(RECORD) == ["part: S-1; shelf: B12; supplier: Nordpak"]
 
 
-def test_a_list_stands_whole_with_its_announcement_and_item_by_item() -> None:
+def test_lists_stand_whole_with_announcement_and_by_entry() -> None:
     assert unit_texts(KINDS) == [
         "It comes in two kinds: fast; slow and steady.",
         "slow and steady",
@@ -87,13 +87,13 @@ def test_function_descriptions_have_their_name_without_comments() -> None:
     assert (unit.text, unit.above) == ("Returns the amount of free memory.", "`os.freemem()`")
 
 
-def test_a_sentence_keeps_an_abbreviation_that_looks_like_an_item() -> None:
+def test_sentences_keep_abbreviations_that_look_like_list_marks() -> None:
     assert unit_texts("It is text (i.e. not binary) in b. small letters.\n") == [
         "It is text (i.e. not binary) in b. small letters."
     ]
 
 
-def test_code_is_one_piece_under_the_line_that_introduces_it() -> None:
+def test_code_is_whole_under_its_introducing_line() -> None:
     code, prose = units_in(CODE)
     assert (code.kind, code.text, code.above) == (
         "code",
@@ -103,14 +103,14 @@ def test_code_is_one_piece_under_the_line_that_introduces_it() -> None:
     assert prose.above == ""
 
 
-def test_headings_and_questions_are_kept_above_and_never_quoted() -> None:
+def test_headings_and_questions_stay_above_never_quoted() -> None:
     first, second = units_in(QUESTIONS)
     assert first.text == "Yes, with the other seal."
     assert first.above == second.above == "May I use it for beer?"
     assert second.before == first.text
 
 
-def test_a_rule_after_a_blank_line_makes_no_heading() -> None:
+def test_rules_after_a_blank_line_make_no_heading() -> None:
     assert unit_texts("It begins here. It rings at 8:15 each day.\n\n---\n\nThat is the end.") == [
         "It begins here.",
         "It rings at 8:15 each day.",

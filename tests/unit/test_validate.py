@@ -189,7 +189,7 @@ SEIZURES = {"role": "user", "content": "What is Angelman syndrome?"}
 
 
 @pytest.mark.parametrize("route", ["answer", "search"])
-def test_a_follow_up_is_planned_as_understood_and_kept_as_sent(route: str) -> None:
+def test_follow_ups_keep_their_understood_and_sent_form(route: str) -> None:
     plan = run({"query": "why?", "history": [SEIZURES]}, route).plan
     assert plan is not None
     assert (plan.query, plan.sent) == ("why? (Angelman syndrome)", "why?")

@@ -99,7 +99,7 @@ def test_entries_expire(tmp_path: Path) -> None:
     rows.close()
 
 
-def test_a_file_that_is_no_database_is_put_aside(tmp_path: Path) -> None:
+def test_files_that_are_no_database_are_put_aside(tmp_path: Path) -> None:
     (tmp_path / "vectors.sqlite").write_bytes(b"garbage " * 2000)
     inner = CountingEncoder()
     cached = CachedEmbedder(inner, tmp_path)

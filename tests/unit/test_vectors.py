@@ -20,7 +20,7 @@ def test_packed_vectors_keep_their_cosines(dimension: int) -> None:
         assert error.mean() < 0.006
 
 
-def test_nothing_is_nothing_and_a_torn_end_is_left_out() -> None:
+def test_empty_stays_empty_and_torn_ends_are_dropped() -> None:
     assert packed([]) == b""
     assert unpacked(b"", 384).shape == (0, 384)
     joined = packed([pack([1.0, 2.0, 3.0, 4.0])] * 2)

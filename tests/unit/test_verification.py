@@ -41,7 +41,7 @@ def test_a_sentence_without_an_end_is_cut() -> None:
     assert "".join(texts).replace(" ", "") == text.replace(" ", "")
 
 
-def test_the_best_windows_come_in_order_and_then_joined() -> None:
+def test_the_best_windows_come_ordered_and_then_joined() -> None:
     passage = f"The gate opens at 8 bar. {FILLER} The gate closes at 3 bar. {FILLER}"
     texts = best_windows("The gate opens at 8 bar and closes at 3 bar.", (passage, FILLER))
     assert len(texts) == 4
@@ -78,7 +78,7 @@ def test_one_lie_voids_the_batch(opinions: Sequence[Opinion]) -> None:
     assert run.degraded == ["verifier_unavailable"]
 
 
-def test_at_most_twelve_claims_are_sent_in_one_batch() -> None:
+def test_at_most_twelve_claims_are_sent_together() -> None:
     scripted = Scripted(lambda pairs: [Opinion(0.9)] * len(pairs))
     claims = [Claim("No source.", ())] + [Claim(f"Gate {n}.", ("A gate.",)) for n in range(20)]
     verification = verify(call(), scripted, claims, Deadline.after(3.0))
@@ -130,7 +130,7 @@ def test_the_strongest_opinion_is_of_any_source() -> None:
      '{"statements": [{"n": 2, "verdict": "supported", "quotes": ["a"]}]}',
      '{"statements": ' + "[" * 100_000 + "}"],
 )  # fmt: skip
-def test_a_reply_without_a_row_is_a_wrong_answer(reply: str) -> None:
+def test_a_reply_without_rows_is_a_wrong_answer(reply: str) -> None:
     with pytest.raises(WrongAnswer):
         judge.parse(reply, 1, "llm:m")
 
@@ -146,7 +146,7 @@ def test_a_broken_row_loses_one_verdict(broken: str) -> None:
     assert [row and row.verdict for row in parsed] == ["supported", None, "supported"]
 
 
-def test_a_reply_may_have_words_around_it_and_fields_more() -> None:
+def test_replies_may_have_surrounding_words_and_extra_fields() -> None:
     row = '{"n": 1, "verdict": "not_stated", "quotes": [], "why": "x"}'
     (parsed,) = judge.parse(f'Sure:\n```json\n{{"statements": [{row}]}}\n```', 1, "llm:m")
     assert parsed is not None and parsed.verdict == "not_stated"

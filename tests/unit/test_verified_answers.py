@@ -67,7 +67,7 @@ def test_nobody_is_asked_where_nothing_is_open() -> None:
     ("author", "is_own"),
     [("judge", True), ("gateway/judge", True), ("other", False), (None, False)],
 )
-def test_a_judge_of_its_own_answer_is_named_as_such(author: str | None, is_own: bool) -> None:
+def test_a_model_judging_itself_is_named_as_such(author: str | None, is_own: bool) -> None:
     report = check_answer(RIGHT, BLOCKS, verifier=bound(Words(), author)[0]).grounding
     assert report is not None and report.checked_by[1].self_check is is_own
 
@@ -108,7 +108,7 @@ def test_an_added_marker_is_judged_too() -> None:
     )
 
 
-def test_a_text_of_somebody_else_is_verified_as_it_stands() -> None:
+def test_a_foreign_text_is_verified_as_it_stands() -> None:
     cited = ground_text(f"{RIGHT} {WRONG}", BLOCKS, None, bound(Words())[0])
     assert [verdict for verdict, _ in verdicts(cited)] == ["supported", "unsupported"]
     judge = Words()
@@ -121,7 +121,7 @@ def test_a_text_of_somebody_else_is_verified_as_it_stands() -> None:
     assert all(len(sentence.citations) == 1 for sentence in bare.sentences)
 
 
-def test_a_stream_tells_the_rules_verdicts_first_and_then_what_changed() -> None:
+def test_a_stream_gives_rule_verdicts_before_changed_verdicts() -> None:
     answer = f"{QUOTED} {RIGHT} {WRONG}"
     by_rules = check_answer(answer, BLOCKS).grounding
     final = check_answer(answer, BLOCKS, verifier=bound(Words())[0]).grounding

@@ -82,7 +82,7 @@ def edit(folder: Path, old: str, new: str) -> None:
     file.write_text(file.read_text("utf-8").replace(old, new), encoding="utf-8")
 
 
-def test_another_converter_is_noted_and_the_stored_text_counts(
+def test_another_converter_is_noted_and_stored_text_counts(
     saved: dict[str, Any], folder: Path, cache_dir: Path
 ) -> None:
     assert verified(saved, folder, cache_dir) == ([], len(saved["citations"]), [])

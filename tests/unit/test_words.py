@@ -7,7 +7,7 @@ from docstokg.domain.text.wording import content_stems
 from docstokg.domain.text.words import stem
 
 
-def test_stop_words_are_function_words_and_no_names_or_subjects() -> None:
+def test_stop_words_are_function_words_and_no_subjects() -> None:
     assert {"the", "of", "not", "whether", "t", "ll", "isn"} <= words.STOP_WORDS
     # All of these are in stopwordsiso, but a question can ask about them.
     assert {"may", "us", "one", "use", "back", "computer", "fire"}.isdisjoint(words.STOP_WORDS)
@@ -27,7 +27,7 @@ def test_content_stems_omit_stop_words_and_pair_characters() -> None:
     assert content_stems("\u6771\u4eac\u90fd") == ("\u6771\u4eac", "\u4eac\u90fd")
 
 
-def test_names_and_sentences_are_compared_in_forms_of_their_own() -> None:
+def test_names_and_sentences_have_separate_comparison_forms() -> None:
     assert words.fold("IL\u20116, Type\u00a0II") == "il 6 type ii"
     assert words.normalise("p\u200b53 ≥ ２.5 Mg") == "p53 ≥ 2.5 mg"
     assert words.fold("--") == "--"
