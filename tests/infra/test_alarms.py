@@ -62,7 +62,7 @@ def test_alarms_tell_somebody_and_cover_the_operations_page(template: Template) 
     assert template.all("AWS::Budgets::Budget")
 
 
-def test_all_logs_are_kept_equally_long_and_the_firewall_writes_some(template: Template) -> None:
+def test_firewall_logs_and_all_others_last_equally_long(template: Template) -> None:
     groups = template.all("AWS::Logs::LogGroup").values()
     assert {group["RetentionInDays"] for group in groups} == {environment(template.name).log_days}
     acls = template.all("AWS::WAFv2::WebACL")
@@ -129,7 +129,7 @@ def test_one_error_among_few_calls_is_no_alarm(
     assert (share > errors["Threshold"]) == (share > 1)
 
 
-def test_silence_is_heard_where_somebody_asks_all_the_time(template: Template) -> None:
+def test_silence_is_an_alarm_where_questions_are_scheduled(template: Template) -> None:
     """The question is one the functions answer: as they read it, not as it is written."""
     import base64
 
@@ -160,7 +160,7 @@ def test_silence_is_heard_where_somebody_asks_all_the_time(template: Template) -
         assert alarm["InsufficientDataActions"] == alarm["AlarmActions"]
 
 
-def test_metrics_on_the_dashboard_are_ones_the_service_reports(template: Template) -> None:
+def test_the_service_reports_all_metrics_of_the_dashboard(template: Template) -> None:
     from docstokg.observability import METRICS
 
     board = json.dumps(template.only("AWS::CloudWatch::Dashboard")["DashboardBody"])

@@ -73,7 +73,7 @@ def test_environments_that_share_an_account_share_its_quota(
     assert obstacles(FILLED_IN) == []
 
 
-def test_the_command_line_gets_no_template_that_cannot_work(tmp_path: Path) -> None:
+def test_the_command_line_gets_no_unworkable_template(tmp_path: Path) -> None:
     """As delivered, every environment has something to fill in; `cdk deploy` must not go on."""
     cli = {"CDK_OUTDIR": str(tmp_path), "CDK_CONTEXT_JSON": json.dumps({"env": "prod"})}
     done = infra_run("-m", "infra.app", **cli)
@@ -124,7 +124,7 @@ def test_code_that_is_missing_or_old_is_named(
     assert package.unbuilt("aarch64", (spec,)) == ["layer", "validate"]
 
 
-def test_bundles_are_named_by_their_content_not_by_who_packs_them(
+def test_bundles_are_named_by_content_not_by_packer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A patch release of the interpreter between build and approval refuses no artefact."""
@@ -186,7 +186,7 @@ def named(template: Template) -> set[str]:
     }
 
 
-def test_bundles_that_are_not_built_keep_an_environment_back(
+def test_unbuilt_bundles_keep_an_environment_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(package, "BUILD", tmp_path)

@@ -68,7 +68,7 @@ def table(aws: Any, request: pytest.FixtureRequest) -> str:
 
 
 @pytest.mark.parametrize("table", ["key"], indirect=True)
-def test_a_cached_body_comes_back_until_its_time_is_over(table: str) -> None:
+def test_a_cached_body_comes_back_until_it_expires(table: str) -> None:
     cache = DynamoDbCache(table, REGION)
     body = json.dumps({"answer": "It's \U0001f600"}, ensure_ascii=False)
     assert cache.get("k", Deadline.after(LONG_S)) is None
@@ -227,7 +227,7 @@ def agent() -> Iterator[Loopback]:
         yield server
 
 
-def test_without_its_agent_a_function_keeps_the_last_flags_it_knew(agent: Loopback) -> None:
+def test_functions_without_their_agent_keep_the_last_flags(agent: Loopback) -> None:
     agent.status, agent.answer = 200, {"KG_2HOP_ENABLED": False, "UNKNOWN": True}
     flags = AppConfigFlags("a/e/p", host="127.0.0.1", port=agent.port, keep_s=0)
     wiring = Wiring(Settings(appconfig="a/e/p"), ports={"flags": flags})
@@ -297,7 +297,7 @@ def test_a_token_that_is_not_good_is_nobody(keys: JwksTokens, forged: Callable[[
     assert "context" not in answer
 
 
-def test_an_issuer_may_name_its_claims_as_it_likes(agent: Loopback, keys: JwksTokens) -> None:
+def test_an_issuer_may_name_its_claims_freely(agent: Loopback, keys: JwksTokens) -> None:
     """Cognito's access tokens: `client_id`, no `aud`, groups as a list, the rest as text."""
     cognito = Wiring(
         Settings(
@@ -330,7 +330,7 @@ def test_without_the_issuers_keys_tokens_are_unavailable() -> None:
         )
 
 
-def test_the_policy_covers_the_stage_and_carries_the_caller(keys: JwksTokens) -> None:
+def test_policies_cover_the_stage_and_carry_the_caller(keys: JwksTokens) -> None:
     answer = authorize(
         {"methodArn": ARN, "headers": {"AUTHORIZATION": f"bearer {token()}"}}, keys.caller, {}
     )

@@ -113,7 +113,7 @@ def posted(*ids: str, **fields: Any) -> dict[str, Any]:
     }
 
 
-def test_sent_documents_reach_the_bucket_and_start_a_run(deployment: Deployment) -> None:
+def test_sent_documents_reach_the_bucket_and_start_runs(deployment: Deployment) -> None:
     body = posted("a/b.md")
     body["documents"].append(
         {
@@ -190,7 +190,7 @@ def test_refused_requests_leave_nothing_in_the_bucket(
     assert deployment.states.list_executions(stateMachineArn=deployment.arn)["executions"] == []
 
 
-def test_replacing_says_so_and_the_largest_request_fits_a_run(deployment: Deployment) -> None:
+def test_runs_record_replacing_and_fit_the_largest_request(deployment: Deployment) -> None:
     assert deployment.send("load", posted("old.md", replace=True)).statusCode == 202
     assert deployment.run_input()["replace"] is True
     long = [f"{n:03}{'ü' * 254}" for n in range(100)]
@@ -208,7 +208,7 @@ def test_another_callers_job_is_not_there(deployment: Deployment) -> None:
 
 
 @pytest.mark.parametrize(("holder", "stays"), [("job-1", False), ("job-2", True)])
-def test_a_cancelled_run_stops_and_lets_the_next_one_begin(
+def test_cancelled_runs_stop_and_let_the_next_begin(
     deployment: Deployment, holder: str, stays: bool
 ) -> None:
     deployment.send("load", posted("x.md"))

@@ -64,7 +64,7 @@ def test_both_targets_hold_the_locked_versions(bundles: Path, name: str) -> None
 
 @pytest.mark.parametrize("target", ["aarch64", "host"])
 @pytest.mark.parametrize("name", NAMES)
-def test_nothing_runs_at_start_and_nothing_is_there_twice(
+def test_bundles_run_nothing_at_start_and_duplicate_nothing(
     bundles: Path, target: str, name: str
 ) -> None:
     folder = bundles / target / name

@@ -36,7 +36,7 @@ OPERATION = (
 )
 
 
-def test_a_failed_step_is_named_in_the_last_line(tmp_path: Path) -> None:
+def test_the_last_line_names_a_failed_step(tmp_path: Path) -> None:
     """All programs but npx and Java are on the search path of this run."""
     if shutil.which("node") is None:
         pytest.skip("nothing of the guide can run: node is not there")
@@ -56,7 +56,7 @@ def test_a_failed_step_is_named_in_the_last_line(tmp_path: Path) -> None:
     )
 
 
-def test_the_guide_runs_to_its_end_in_an_emulated_account(tmp_path: Path) -> None:
+def test_the_guide_completes_in_an_emulated_account(tmp_path: Path) -> None:
     """Without Node nothing of it can run; without Java it ends after creation and says so."""
     if shutil.which("npx") is None:
         pytest.skip("the CDK command line needs Node: npx is not there")

@@ -83,7 +83,7 @@ def in_time(cloud: Cloud, route: str, body: dict[str, Any], times: int = 3) -> A
     return answer
 
 
-def test_the_first_answers_are_cited_and_every_call_is_allowed(cloud: Cloud) -> None:
+def test_first_answers_are_cited_and_every_call_allowed(cloud: Cloud) -> None:
     """Every process is fresh, and its start counts twice in the time of its state."""
     body = {"query": "What are seizures?"}
     # Every function is started for it, at three times its processor time.
@@ -161,7 +161,7 @@ def test_an_answer_is_told_while_it_is_made(cloud: Cloud, monkeypatch: pytest.Mo
     assert [call for call in cloud.calls() if not cloud.policies.allows(call)] == []
 
 
-def test_a_table_that_takes_nothing_costs_only_the_telling(
+def test_a_table_refusing_live_events_harms_no_answer(
     cloud: Cloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     passed = cloud.moto.forward

@@ -107,7 +107,7 @@ def test_it_goes_on_where_it_was_ended(used_account: Any) -> None:
     assert lines == ["docstokg-dev is not there", "docstokg-dev-data is not there"]
 
 
-def test_nothing_in_a_template_keeps_its_stack_from_being_deleted(template: Template) -> None:
+def test_no_resource_of_a_template_blocks_stack_deletion(template: Template) -> None:
     """What blocks a deletion is either kept on purpose or named to what removes it."""
     named = [template.outputs[name]["Ref"] for name in POLICIES if name in template.outputs]
     assert set(named) == set(template.all("AWS::IAM::ManagedPolicy"))

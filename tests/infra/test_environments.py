@@ -92,7 +92,7 @@ def test_a_file_of_another_form_is_refused(tmp_path: Path, old: str, new: str, r
     assert reason in str(refusal.value)
 
 
-def test_an_own_file_needs_no_change_of_the_product(tmp_path: Path) -> None:
+def test_a_custom_environment_file_needs_no_product_change(tmp_path: Path) -> None:
     """The context key of the CDK command line names it; `like` copies an environment."""
     path = tmp_path / "own.toml"
     path.write_text(DELIVERED + '\n[anna]\nlike = "dev"\naccount = "1234"\n', "utf-8")
@@ -122,7 +122,7 @@ def test_shards_and_replicas(nodes: int, zones: int, chunks: int, expected: Layo
     assert layout(nodes, zones, chunks) == expected
 
 
-def test_a_domain_fits_if_its_chunks_are_in_memory() -> None:
+def test_a_domain_fits_if_memory_holds_its_chunks() -> None:
     small = Index("managed", instance_type="t3.small.search", data_nodes=3, zones=3, chunks=300_000)
     assert fits(small, 10)
     assert not fits(replace(small, chunks=400_000), 1)
@@ -140,7 +140,7 @@ def test_more_nodes_answer_more_questions() -> None:
     assert cpu_ms(2_000_000) == pytest.approx(4 * cpu_ms(500_000))
 
 
-def test_a_shard_is_as_large_as_measured_and_bearable() -> None:
+def test_a_shard_has_the_largest_measured_bearable_size() -> None:
     """The next measured size takes over three times the CPU of 100,000 chunks."""
     at_100_000 = cpu_ms(100_000)
     bearable = [size for size, taken in CPU_MS if taken <= SLOWEST * at_100_000]
@@ -150,7 +150,7 @@ def test_a_shard_is_as_large_as_measured_and_bearable() -> None:
 
 
 @pytest.mark.parametrize(("chunks", "rate"), SIZES)
-def test_a_disk_holds_a_resize_and_its_alarm_is_quiet(chunks: int, rate: int) -> None:
+def test_disks_hold_a_resize_without_an_alarm(chunks: int, rate: int) -> None:
     """AWS's reserve: a fifth of the disk, at most 20 GiB, after 5 % for the file system."""
     index = cheapest(chunks, rate)
     data, volume = gib_per_node(index), index.volume_gib
@@ -166,7 +166,7 @@ def test_a_disk_holds_a_resize_and_its_alarm_is_quiet(chunks: int, rate: int) ->
         assert f"volume_gib to at least {volume}" in obstacle
 
 
-def test_the_lowest_limit_is_the_one_that_ends_first() -> None:
+def test_the_limit_reached_first_is_the_lowest() -> None:
     prod = ENVIRONMENTS["prod"]
     assert limits(prod)[0] == (50, "metering")
     few = replace(prod, concurrency={**prod.concurrency, "synthesize": 20})
@@ -176,7 +176,7 @@ def test_the_lowest_limit_is_the_one_that_ends_first() -> None:
     assert [name for _, name in limits(unmetered)] == ["index", "function_quota"]
 
 
-def test_every_node_type_of_the_service_is_accepted_and_sized() -> None:
+def test_every_node_type_is_accepted_and_sized() -> None:
     model = get_session().get_service_model("opensearch")
     types = model.shape_for("OpenSearchPartitionInstanceType").enum
     assert len(types) > 90
@@ -184,7 +184,7 @@ def test_every_node_type_of_the_service_is_accepted_and_sized() -> None:
         assert questions_per_second(Index("managed", instance_type=kind, manager_type=kind)) > 0
 
 
-def test_only_a_new_domain_has_a_layout_of_its_own() -> None:
+def test_only_a_new_domain_has_a_chosen_layout() -> None:
     prod = ENVIRONMENTS["prod"]
     assert chosen(prod)["index_replicas"] == 2
     existing = Index("existing", endpoint="https://search", arn="arn:aws:es:::domain/x")

@@ -59,7 +59,7 @@ def test_a_function_ends_before_its_state_times_out() -> None:
 
 @pytest.mark.xdist_group("synth")
 @pytest.mark.timeout(900)
-def test_a_load_uses_at_most_half_of_free_concurrency(template: Template) -> None:
+def test_loads_use_at_most_half_of_free_concurrency(template: Template) -> None:
     target = ENVIRONMENTS[template.name]
     machines = template.all("AWS::StepFunctions::StateMachine").items()
     (text,) = (m["DefinitionString"] for name, m in machines if name.startswith("Ingestion"))
@@ -74,7 +74,7 @@ def test_a_load_uses_at_most_half_of_free_concurrency(template: Template) -> Non
     assert not [obstacle for obstacle in obstacles(new) if "quota" in obstacle]
 
 
-def test_each_task_of_a_load_waits_out_a_full_account() -> None:
+def test_each_load_task_waits_out_a_full_account() -> None:
     for name, task in retried(every_task(ASL["States"])).items():
         throttled = "Lambda.TooManyRequestsException"
         (entry,) = (e for e in task["Retry"] if throttled in e["ErrorEquals"])

@@ -105,7 +105,7 @@ def test_only_objects_of_sources_trigger_the_function(
     assert "DOCSTOKG_LOAD_SCHEDULE_ROLE" in deployed.variables("documents")
 
 
-def test_the_end_of_a_load_is_an_event_of_the_documented_pattern(template: Template) -> None:
+def test_load_ends_match_the_documented_event_pattern(template: Template) -> None:
     """Step Functions sends these itself, for standard machines only."""
     deployed = Deployed(template)
     machine = deployed.properties(deployed.loading)

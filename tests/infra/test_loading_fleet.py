@@ -148,7 +148,7 @@ def test_documents_are_loaded_sent_and_removed(cloud: LoadingCloud) -> None:
     assert cloud.request("job", {"id": "nobody"}, "asked")[0] == 404
 
 
-def test_every_call_is_allowed_and_its_neighbours_are_not(cloud: LoadingCloud) -> None:
+def test_every_call_is_allowed_and_its_neighbours_refused(cloud: LoadingCloud) -> None:
     calls = list(cloud.calls())
     assert_held(calls, cloud.policies, cloud.deployed)
     assert cloud.search.refused == []
@@ -174,7 +174,7 @@ def assert_held(calls: list[Call], policies: Policies, deployed: Deployed) -> No
 
 
 @pytest.mark.parametrize("name", ["staging", "prod"])
-def test_every_environment_allows_the_same_calls_and_no_neighbour(
+def test_environments_allow_the_same_calls_and_no_neighbour(
     cloud: LoadingCloud, request: pytest.FixtureRequest, name: str
 ) -> None:
     """What dev's functions asked, asked of the other environments' policies by their own names."""
@@ -213,7 +213,7 @@ def _moved(source: Deployed, target: Deployed) -> Callable[[str], str]:
     return moved
 
 
-def test_each_right_to_objects_is_needed_by_a_call(cloud: LoadingCloud) -> None:
+def test_each_right_to_objects_serves_a_call(cloud: LoadingCloud) -> None:
     """Taken away alone, each right that is not in UNUSED refuses a call that was made."""
     calls = [call for call in cloud.calls() if call.action.startswith("s3:")]
     grants = [grant for function in WHOSE for grant in _grants(cloud, function)]

@@ -87,7 +87,7 @@ def test_an_invocation_without_a_reply(amazon, payload, function_error, error) -
     assert "SECRET" not in str(raised.value)
 
 
-def test_silence_ends_in_time_and_throttling_has_its_name(amazon) -> None:
+def test_silence_times_out_and_throttling_is_named(amazon) -> None:
     amazon.waits.clear()
     with pytest.raises(Timeout):
         amazon.function(0.2).run(ROUTE)
@@ -139,7 +139,7 @@ def test_a_tool_switched_off_is_no_longer_offered(
     assert offered == [[*searching, "traverse_relationships", "search"], [*searching, "search"]]
 
 
-def test_a_tool_call_starts_the_workflow_as_its_caller(deployed, amazon) -> None:
+def test_tool_calls_start_the_workflow_as_their_caller(deployed, amazon) -> None:
     amazon.execution = succeeded(GOOD)
     arguments = {"query": "it's \U0001f600", "namespace": "a"}
     whole = {**arguments, "numbers": True, "max_response_tokens": None}
@@ -160,7 +160,7 @@ def test_a_tool_call_starts_the_workflow_as_its_caller(deployed, amazon) -> None
         ({}, WrongAnswer, 500, "internal_error"),
     ],
 )
-def test_an_execution_without_a_reply_is_a_tool_error(
+def test_executions_without_a_reply_are_tool_errors(
     deployed, amazon, execution, error, status, code
 ) -> None:
     amazon.execution = {"executionArn": "x", **execution}

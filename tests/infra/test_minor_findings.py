@@ -60,7 +60,7 @@ def stage_of(template: Template) -> str:
     return str(stage["StageName"])
 
 
-def test_the_account_s_log_role_outlives_the_environment_that_set_it(template: Template) -> None:
+def test_the_account_log_role_outlives_its_environment(template: Template) -> None:
     """m11: one setting for all of an account: deleting one stack must not mute the others."""
     (account,) = (
         resource
@@ -72,7 +72,7 @@ def test_the_account_s_log_role_outlives_the_environment_that_set_it(template: T
     assert policies <= {"Retain", "RetainExceptOnCreate"}
 
 
-def test_the_firewall_has_amazon_s_lists_behind_its_own_rule(template: Template) -> None:
+def test_the_firewall_has_amazon_lists_behind_its_rule(template: Template) -> None:
     """m15: addresses known for attacks, and input that is never meant well."""
     acls = template.all("AWS::WAFv2::WebACL")
     assert bool(acls) == bool(environment(template.name).waf_requests_per_5_minutes)

@@ -68,7 +68,7 @@ def test_every_path_is_open_and_answers_get_alone(paged: Template) -> None:
             assert got["AuthorizationType"] == "CUSTOM", path
 
 
-def test_the_pages_function_reaches_nothing_and_only_get_reaches_it(paged: Template) -> None:
+def test_only_get_reaches_the_isolated_page_function(paged: Template) -> None:
     function = paged.function("page")
     assert "Layers" not in function and "VpcConfig" not in function
     assert not function.get("Environment", {}).get("Variables")
@@ -113,7 +113,7 @@ CLIENT = SignIn("c", "https://id.acme.dev/authorize?audience=docstokg", "https:/
         {"authorize_url": "javascript:alert(1)"},
     ],
 )
-def test_an_address_the_policy_cannot_name_ends_the_synthesis(changed: dict[str, str]) -> None:
+def test_an_address_unfit_for_the_policy_ends_synthesis(changed: dict[str, str]) -> None:
     ours = replace(ENVIRONMENTS["staging"], page=True, sign_in=replace(CLIENT, **changed))
     stack = Stack(cdk.App(), ours, "x")
     with pytest.raises(ValueError, match="sign_in"):
@@ -136,7 +136,7 @@ def test_the_zip_contains_little_but_served_files(bundles: Path, target: str) ->
     assert sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) < 2_000_000
 
 
-def test_the_function_sends_every_file_from_its_own_zip(started: Any) -> None:
+def test_the_function_sends_every_file_from_its_zip(started: Any) -> None:
     sandbox = started({})
     for path in PATHS:
         stage_path = "/live/" if path == "/" else f"/live{path}"
@@ -175,9 +175,7 @@ def test_how_to_sign_in_comes_from_the_settings(started: Any) -> None:
         ("/", "//elsewhere.example", "/elsewhere.example/"),
     ],
 )  # fmt: skip
-def test_an_address_in_the_other_form_is_sent_to_its_own(
-    resource: str, requested: str, to: str
-) -> None:
+def test_an_address_in_the_other_form_is_redirected(resource: str, requested: str, to: str) -> None:
     got = reply(resource, requested)
     assert (got["statusCode"], got["headers"]["Location"]) == (308, to)
     assert reply(resource, to)["statusCode"] == 200

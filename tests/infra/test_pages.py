@@ -13,20 +13,20 @@ pytestmark = [pytest.mark.xdist_group("synth"), pytest.mark.timeout(900)]
 OPERATIONS = (ROOT / "docs" / "operations.md").read_text("utf-8")
 
 
-def test_the_table_of_resources_is_that_of_the_templates(
+def test_the_resource_table_matches_the_templates(
     dev: Template, staging: Template, prod: Template
 ) -> None:
     published = (ROOT / "docs" / "resources.md").read_text("utf-8")
     assert published == page([dev, staging, prod]), "run `make resources-page`"
 
 
-def test_the_sizes_of_an_index_are_those_that_the_program_prints() -> None:
+def test_index_sizes_are_those_the_program_prints() -> None:
     costs = (ROOT / "docs" / "costs.md").read_text("utf-8")
     for table in (sizing_table(), limits_table()):
         assert table in costs, "run `python -m benchmarks.cloud_costs --sizes`"
 
 
-def test_every_alarm_has_a_row_that_says_what_to_do(template: Template) -> None:
+def test_every_alarm_has_a_row_with_its_remedy(template: Template) -> None:
     rows = re.findall(r"^\| (`.+?`) \|", OPERATIONS, re.M)
     patterns = [re.compile(_pattern(name)) for row in rows for name in re.findall(r"`(\S+)`", row)]
     for alarm in template.all("AWS::CloudWatch::Alarm").values():

@@ -35,14 +35,14 @@ def test_bundles_are_built_once_and_promoted() -> None:
         assert JOBS[name]["permissions"]["id-token"] == "write"
 
 
-def test_only_main_is_deployed_and_no_key_lies_in_the_file() -> None:
+def test_only_main_deploys_from_a_file_without_keys() -> None:
     for name in ("build", *ENVIRONMENTS):
         assert JOBS[name]["if"] == "github.ref == 'refs/heads/main'"
     assert WORKFLOW["permissions"] == {"contents": "read"}
     assert not re.search(r"AKIA|aws[_-]secret", FILE.read_text("utf-8"), re.I)
 
 
-def test_the_session_lasts_as_long_as_the_job_may() -> None:
+def test_the_session_lasts_as_long_as_the_job() -> None:
     """By itself it is an hour, and a first deploy of prod takes longer."""
     for name in ENVIRONMENTS:
         (signing,) = (s for s in JOBS[name]["steps"] if "configure-aws" in s.get("uses", ""))

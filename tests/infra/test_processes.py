@@ -112,7 +112,7 @@ def question(text: str = f"What are seizures {MARK}?", **fields: Any) -> str:
     return json.dumps({"query": text, "namespace": "default", **fields}, ensure_ascii=False)
 
 
-def test_a_hanging_sandbox_costs_its_step_and_is_replaced(deployment: Deployment) -> None:
+def test_hanging_sandboxes_cost_their_step_and_are_replaced(deployment: Deployment) -> None:
     sandbox = deployment.fleet.sandbox("expand")
     os.kill(sandbox.pid, signal.SIGSTOP)
     answer = deployment.post("search", question())
@@ -158,7 +158,7 @@ def test_error_messages_contain_no_input(
     assert "secret" not in deployment.answer(failed).body
 
 
-def test_two_hundred_questions_leave_no_word_in_the_logs(
+def test_two_hundred_questions_leave_no_word_in_logs(
     deployment: Deployment, small_store: Path
 ) -> None:
     """No line of any process at DEBUG contains a question, a draft or a passage."""
@@ -193,7 +193,7 @@ def test_two_hundred_questions_leave_no_word_in_the_logs(
     assert base64.b64encode(MARK.encode()).decode()[:8] not in logs
 
 
-def test_a_handler_that_cannot_be_made_fails_in_init(bundles: Path, tmp_path: Path) -> None:
+def test_a_handler_with_wrong_settings_fails_in_init(bundles: Path, tmp_path: Path) -> None:
     with pytest.raises(InitFailed, match="DOCSTOKG_GRAPH_URL"):
         Sandbox(
             "record",
@@ -204,7 +204,7 @@ def test_a_handler_that_cannot_be_made_fails_in_init(bundles: Path, tmp_path: Pa
         )
 
 
-def test_traces_that_cannot_be_written_go_back_to_the_queue(bundles: Path, tmp_path: Path) -> None:
+def test_unwritable_traces_go_back_to_the_queue(bundles: Path, tmp_path: Path) -> None:
     sandbox = Sandbox(
         "record",
         Folders(bundles / "host"),

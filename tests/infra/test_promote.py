@@ -16,7 +16,7 @@ OLD, NEW = f"{MACHINE}:1", f"{MACHINE}:2"
 
 
 @given(st.integers(1, 99))
-def test_shares_add_up_and_the_newest_has_its_share(percent: int) -> None:
+def test_the_newest_version_gets_its_share_of_100(percent: int) -> None:
     newest, before = weights([NEW, OLD], percent)
     assert newest == {"stateMachineVersionArn": NEW, "weight": percent}
     assert before == {"stateMachineVersionArn": OLD, "weight": 100 - percent}
@@ -59,9 +59,7 @@ def test_going_back_asks_no_alarm(stubs: tuple[Any, Any]) -> None:
     assert promote("prod", 0, states, cloudwatch) == weights([NEW, OLD], 0)
 
 
-def test_alarms_are_asked_by_the_names_the_template_gives_them(
-    stubs: tuple[Any, Any], aws: Any
-) -> None:
+def test_alarms_are_asked_by_their_template_names(stubs: tuple[Any, Any], aws: Any) -> None:
     """CloudWatch's own behaviour, by moto: unset, fine, firing, and one that was never made."""
     states, cloudwatch = stubs[0], aws.client("cloudwatch")
 

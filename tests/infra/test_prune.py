@@ -98,9 +98,7 @@ def test_recent_routed_and_aliased_versions_stay(states: Any, functions: Any) ->
     assert [v["Version"] for v in versions] == ["$LATEST", "1", "3", "4", "5", "6"]
 
 
-def test_a_machine_that_names_nothing_is_no_reason_to_remove_everything(
-    states: Any, functions: Any
-) -> None:
+def test_a_machine_that_names_nothing_removes_nothing(states: Any, functions: Any) -> None:
     describe(states, {1: "${GroundFunction}"}, routed=(1,))
     with pytest.raises(ValueError, match="nothing is safe to remove"):
         leftovers([MACHINE], [NAME], states, functions)

@@ -38,7 +38,7 @@ def test_only_respond_may_read_the_key(signing: Template, dev: Template) -> None
     assert readers(dev) == []
 
 
-def test_the_public_keys_are_served_only_where_there_are_some(
+def test_public_keys_are_served_only_where_they_exist(
     signing: Template, dev: Template, public: dict[str, Any]
 ) -> None:
     served = paths(signing)[KEYS, "GET"]

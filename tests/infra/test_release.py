@@ -60,7 +60,7 @@ SHAPE = {
 }
 
 
-def test_the_registry_entry_has_the_declared_shape_and_this_version() -> None:
+def test_the_registry_entry_has_declared_shape_and_version() -> None:
     jsonschema.Draft202012Validator(SHAPE).validate(ENTRY)
     assert ENTRY["version"] == VERSION
     (package,) = ENTRY["packages"]
@@ -73,7 +73,7 @@ def test_the_registry_entry_has_the_declared_shape_and_this_version() -> None:
     ("field", "value"),
     [("description", "x" * 101), ("name", "docstokg"), ("version", ">=1"), ("packages", [{}])],
 )
-def test_an_entry_that_the_registry_would_refuse_is_found(field: str, value: object) -> None:
+def test_an_entry_the_registry_refuses_fails_validation(field: str, value: object) -> None:
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({**ENTRY, field: value}, SHAPE)
 
@@ -82,7 +82,7 @@ def test_only_a_version_tag_starts_a_release() -> None:
     assert FLOW[True] == {"push": {"tags": ["v[0-9]+.[0-9]+.[0-9]+"]}}  # YAML reads `on` as true
 
 
-def test_only_jobs_that_publish_may_prove_who_they_are() -> None:
+def test_only_jobs_that_publish_may_prove_their_identity() -> None:
     assert FLOW["permissions"] == {"contents": "read"}
     granted = {name for name, job in JOBS.items() if "id-token" in job.get("permissions", {})}
     assert granted == {"index", "image", "site", "mcp-registry"}
@@ -94,7 +94,7 @@ def test_only_jobs_that_publish_may_prove_who_they_are() -> None:
     assert "secrets." not in json.dumps(JOBS)
 
 
-def test_actions_have_versions_and_the_image_its_bill_of_materials() -> None:
+def test_actions_have_versions_and_the_image_an_sbom() -> None:
     used = [step["uses"] for step in STEPS if "uses" in step]
     assert used and all(re.fullmatch(r"[\w./-]+@(v\d+|release/v1)", action) for action in used)
     (image,) = [step for step in STEPS if step.get("uses", "").startswith("docker/build-push")]
@@ -126,7 +126,7 @@ def test_the_wheel_gets_the_address_of_the_repository(tmp_path: Path) -> None:
     }
 
 
-def test_the_image_is_built_on_a_base_with_its_digest() -> None:
+def test_the_image_base_is_fixed_by_its_digest() -> None:
     (image,) = [step for step in STEPS if step.get("uses", "").startswith("docker/build-push")]
     assert image["with"]["build-args"] == "BASE=${{ env.BASE }}"
     stages = re.findall(

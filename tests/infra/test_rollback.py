@@ -23,7 +23,7 @@ def seconds_to_fire(alarm: dict[str, Any]) -> int:
     return int(periods.pop()) * int(alarm["EvaluationPeriods"]) + DECIDES_S
 
 
-def test_the_alarms_fire_before_the_first_step_is_over(template: Template) -> None:
+def test_alarms_fire_before_the_first_step_is_over(template: Template) -> None:
     alias = template.only("AWS::StepFunctions::StateMachineAlias")["DeploymentPreference"]
     alarms = {a["AlarmName"]: a for a in template.all("AWS::CloudWatch::Alarm").values()}
     named = {f"docstokg-{template.name}-{end}" for end in ROLLBACK_ALARMS}

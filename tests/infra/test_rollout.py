@@ -121,9 +121,7 @@ def rolled_out(
     return message, log_file.read_text().splitlines(), version
 
 
-def test_a_version_that_fails_its_smoke_test_is_left_without_traffic(
-    states: Any, tmp_path: Any
-) -> None:
+def test_versions_failing_the_smoke_test_get_no_traffic(states: Any, tmp_path: Any) -> None:
     message, saw, version = rolled_out(states, tmp_path / "told", GRADUAL, "old", cancelled=True)
     assert "traffic is as before, and CloudFormation takes the rest" in message
     assert saw == ["new ['--share', '60']"]
@@ -137,7 +135,7 @@ def test_a_version_that_passes_gets_all_traffic(states: Any, tmp_path: Any) -> N
     assert (message, saw, version) == ("", ["new ['--share', '60']"], NEW)
 
 
-def test_without_a_shift_the_smoke_test_follows_the_deploy(states: Any, tmp_path: Any) -> None:
+def test_the_smoke_test_follows_a_deploy_without_shift(states: Any, tmp_path: Any) -> None:
     message, saw, version = rolled_out(states, tmp_path / "told", AT_ONCE, "old", cancelled=False)
     assert "loads, gateway, flags and alarms are new until" in message
     assert version == OLD and saw[0].startswith("new")

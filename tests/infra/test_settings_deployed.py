@@ -66,7 +66,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Template:
     return synthesised(tmp_path_factory.mktemp("guarded"), "staging", f"settings={settings!r}")
 
 
-def test_a_language_model_verifies_through_synthesize_which_has_its_rights(
+def test_only_synthesize_may_call_a_verifying_language_model(
     chosen: Template, dev: Template
 ) -> None:
     deployed = Deployed(chosen)
@@ -188,7 +188,7 @@ def encoding(tmp_path_factory: pytest.TempPathFactory) -> Template:
     return synthesised(tmp_path_factory.mktemp("encoding"), "staging", changes)
 
 
-def test_who_embeds_and_reranks_on_bedrock_may_call_that_model_alone(encoding: Template) -> None:
+def test_bedrock_embedding_and_reranking_reach_only_their_models(encoding: Template) -> None:
     """Loading embeds too; the calls pass the VPC's own endpoint, and no secret is made for them."""
     deployed = Deployed(encoding)
     policies = Policies(deployed)
@@ -215,9 +215,7 @@ def test_who_embeds_and_reranks_on_bedrock_may_call_that_model_alone(encoding: T
     assert group != encoding.function("ingest_read")["VpcConfig"]["SecurityGroupIds"]
 
 
-def test_loads_are_started_by_a_schedule_and_not_by_changes(
-    encoding: Template, staging: Template
-) -> None:
+def test_schedules_start_loads_and_changes_do_not(encoding: Template, staging: Template) -> None:
     deployed = Deployed(encoding)
     schedule = deployed.properties(deployed.of("AWS::Scheduler::Schedule", "Sync"))
     assert schedule["ScheduleExpression"] == "cron(0 3 * * ? *)"

@@ -114,7 +114,7 @@ def test_a_broken_provider_fails_the_test(reason: str) -> None:
         ("Failed to execute action arn:aws:sns:...: not authorized to perform SNS:Publish", False),
     ],
 )
-def test_an_alarm_counts_when_its_history_says_it_spoke(summary: str, right: bool) -> None:
+def test_an_alarm_counts_when_its_history_shows_notification(summary: str, right: bool) -> None:
     with stubbed("cloudwatch") as client:
         client.stub.add_response("set_alarm_state", {})
         client.stub.add_response("set_alarm_state", {})

@@ -185,7 +185,7 @@ def test_other_loads_do_not_block_a_load(
         "sources/Default/x.md", f"sources/{'n' * 64}/x.md", "sources/../x.md", "x.md", "",
     ],
 )  # fmt: skip
-def test_a_key_without_a_namespace_is_refused_once_with_a_line(changes: Changes, key: str) -> None:
+def test_keys_without_namespace_are_refused_and_logged_once(changes: Changes, key: str) -> None:
     changes.notify(key, "sources/default/a.md")
     assert list(changes.waiting()) == ["default"]
     (line,) = [entry for line in changes.lines if "event" in (entry := json.loads(line))]
@@ -199,13 +199,13 @@ def test_a_message_of_another_shape_is_refused_once(changes: Changes, body: str)
     assert "source_ignored" in changes.lines[0]
 
 
-def test_a_lost_scheduler_leaves_the_messages_in_the_queue(changes: Changes) -> None:
+def test_a_lost_scheduler_leaves_messages_in_the_queue(changes: Changes) -> None:
     changes.scheduler.delete_schedule_group(Name=GROUP)
     with pytest.raises(DocsToKGError):
         changes.notify("sources/default/a.md")
 
 
-def test_a_removed_object_leads_to_the_removal_of_its_document(changes: Changes) -> None:
+def test_a_removed_object_removes_its_document(changes: Changes) -> None:
     """The loads run on the definition of the machine, over the stages and a laptop's stores."""
     objects, functions = changes.wiring.object_store(), stage_functions(changes.wiring)
 

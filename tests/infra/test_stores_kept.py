@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.xdist_group("synth"), pytest.mark.timeout(900)]
 COMMITTED = Path(__file__).parent / "stores.json"
 
 
-def test_every_store_is_the_one_that_was_made_first(template: Template) -> None:
+def test_every_store_stays_as_first_created(template: Template) -> None:
     """Another logical id or another value here is a new, empty store beside an orphan.
 
     Where that is meant: write the file again (tests/infra/stores.py) and say in docs/deploy.md how
@@ -33,7 +33,7 @@ def test_another_engine_is_an_upgrade_in_place(template: Template) -> None:
     assert domain["UpdatePolicy"] == {"EnableVersionUpgrade": True}
 
 
-def test_no_output_is_an_export_that_locks_the_data_stack(assembly: Path) -> None:
+def test_no_output_export_locks_the_data_stack(assembly: Path) -> None:
     """An exported value can be neither changed nor removed while the other stack imports it.
 
     Taking a model off the list, a domain that moves from `managed` to `existing`, a local embedder
@@ -83,9 +83,7 @@ refuse_removals(build(fewer, out=out), fewer, Session())
 """
 
 
-def test_a_data_stack_that_removes_what_deployed_functions_read_is_refused(
-    dev: Template, tmp_path: Path
-) -> None:
+def test_data_stacks_removing_values_in_use_are_refused(dev: Template, tmp_path: Path) -> None:
     """Of both stacks only this one has an error, so that the functions can be deployed first."""
     data, run = dev.paths
     for running, refused in ((run, True), (tmp_path / "0" / run.name, False)):

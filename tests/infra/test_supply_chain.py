@@ -31,7 +31,7 @@ def pins(lock: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.name)
-def test_every_entry_is_one_version_with_hashes_and_no_host(lock: Path) -> None:
+def test_every_entry_pins_version_and_hashes_without_host(lock: Path) -> None:
     assert "://" not in lock.read_text("utf-8")
     assert "--index" not in lock.read_text("utf-8")
     for entry in entries(lock):
@@ -48,7 +48,7 @@ def test_nothing_denied_is_pinned(lock: Path) -> None:
 
 
 @pytest.mark.parametrize("name", sorted({spec.packages for spec in SPECS}))
-def test_a_functions_lock_is_a_part_of_the_whole(name: str) -> None:
+def test_a_function_lock_is_part_of_the_whole(name: str) -> None:
     whole = pins(ROOT / "requirements.lock")
     for package, version in pins(ROOT / "requirements" / f"{name}.lock").items():
         assert whole[package] == version

@@ -38,7 +38,7 @@ def published(printed: str) -> dict[tuple[str, tuple[tuple[str, str], ...]], lis
 ENV = ("environment", "test")
 
 
-def test_what_costs_money_is_a_metric_and_the_rest_stands_beside_it(
+def test_paid_series_are_metrics_and_the_rest_fields(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     telemetry = Telemetry(EmfSink("test"))
@@ -61,7 +61,7 @@ def test_what_costs_money_is_a_metric_and_the_rest_stands_beside_it(
 
 
 @pytest.mark.parametrize("reveal", [False, True])
-def test_a_functions_log_lines_are_those_of_a_laptop_with_the_trace(
+def test_functions_log_like_a_laptop_plus_the_trace(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], reveal: bool
 ) -> None:
     """Written by Powertools' Logger; the formatter redacts."""
@@ -116,7 +116,7 @@ def daemon() -> Iterator[tuple[str, Callable[[], list[dict[str, Any]]]]]:
         yield f"127.0.0.1:{listening.getsockname()[1]}", heard
 
 
-def test_each_external_call_is_a_part_of_the_trace(
+def test_each_external_call_is_part_of_the_trace(
     daemon: tuple[str, Callable[[], list[dict[str, Any]]]],
 ) -> None:
     address, heard = daemon
@@ -146,7 +146,7 @@ def test_each_external_call_is_a_part_of_the_trace(
     assert len({part["id"] for part in parts}) == 2
 
 
-def test_a_refused_request_leaves_a_line_and_a_count(capsys: pytest.CaptureFixture[str]) -> None:
+def test_refused_requests_leave_a_line_and_a_count(capsys: pytest.CaptureFixture[str]) -> None:
     """Call the function: its log has error codes and no text of the question."""
     wiring = Wiring(Settings(environment="test"))
     handler = build(wiring)

@@ -91,7 +91,7 @@ def test_every_route_but_health_needs_a_credential(template: Template) -> None:
             assert properties.get("ApiKeyRequired", False) is bool(ours.metering)
 
 
-def test_each_caller_has_a_plan_and_a_key_of_its_own(template: Template) -> None:
+def test_each_caller_has_a_separate_plan_and_key(template: Template) -> None:
     ours = environment(template.name).metering
     plans = list(template.all("AWS::ApiGateway::UsagePlan").values())
     keys = list(template.all("AWS::ApiGateway::UsagePlanKey").values())
@@ -181,7 +181,7 @@ def test_clients_find_the_issuer_of_tokens(template: Template) -> None:
         assert header == f"'Bearer resource_metadata=\"{address}{PROTECTED}\"'"
 
 
-def test_the_contract_is_served_with_only_the_routes_that_exist(template: Template) -> None:
+def test_the_contract_is_served_with_existing_routes_only(template: Template) -> None:
     routes = paths(template)
     responses = routes["/openapi.json", "GET"]["Integration"]["IntegrationResponses"]
     answer = render_response(responses[0]["ResponseTemplates"]["application/json"], {})
@@ -231,7 +231,7 @@ def test_timeouts_fire_from_the_inside_out(template: Template) -> None:
         assert timeouts.get(name, 0) < 29
 
 
-def test_each_step_is_tried_again_and_each_timeout_is_caught_as_one(template: Template) -> None:
+def test_steps_are_retried_and_timeouts_caught_as_timeouts(template: Template) -> None:
     transient = {
         "Lambda.ServiceException",
         "Lambda.AWSLambdaException",
@@ -252,7 +252,7 @@ def test_each_failure_takes_its_branch_as_deployed(prod: Template, scenario: Sce
     as_expected(scenario, outcome_of(scenario, json.loads(prod.machine["DefinitionString"])))
 
 
-def test_a_state_waits_for_a_function_that_starts_cold(template: Template) -> None:
+def test_states_wait_for_functions_that_start_cold(template: Template) -> None:
     """M7: twice what starting one was measured to take, beside its step; the rest is deadline."""
     ours = environment(template.name)
     measured = json.loads((ROOT / "benchmarks" / "bundles.json").read_text())["functions"]
@@ -285,7 +285,7 @@ def test_a_state_machine_version_names_immutable_function_versions(template: Tem
                 assert resource["UpdateReplacePolicy"] == "Retain", name
 
 
-def test_traffic_shifts_at_the_alias_and_goes_back_on_alarm(
+def test_alias_traffic_shifts_and_goes_back_on_alarm(
     dev: Template, staging: Template, prod: Template
 ) -> None:
     def preference(template: Template) -> dict[str, Any]:
@@ -341,7 +341,7 @@ def test_functions_are_ours_and_alone(template: Template) -> None:
         assert "KmsKeyArn" in properties
 
 
-def test_no_wildcard_action_and_each_wildcard_resource_has_a_reason(template: Template) -> None:
+def test_wildcard_actions_are_absent_and_wildcard_resources_justified(template: Template) -> None:
     for name, statement in template.statements():
         actions = statement["Action"]
         for action in [actions] if isinstance(actions, str) else actions:
@@ -398,7 +398,7 @@ def test_a_role_reaches_only_its_functions_services(template: Template) -> None:
     assert not granted["Retrieve"] & {"sqs", "appconfig"}
 
 
-def test_only_stages_of_loading_may_write_to_the_index(template: Template) -> None:
+def test_only_loading_stages_may_write_to_the_index(template: Template) -> None:
     for name, statement in template.statements():
         if name.startswith("Functions") and not re.match(
             "FunctionsIngest(Resolve|Write|Close)", name
@@ -477,7 +477,7 @@ def test_data_outlives_the_stack_only_where_it_should(dev: Template, prod: Templ
 NAMES = re.compile(r"^(Name|\w*[a-z]Name|Id)$")
 
 
-def test_nothing_that_stays_has_a_name_to_collide_with(template: Template) -> None:
+def test_no_retained_resource_has_a_colliding_name(template: Template) -> None:
     """A retained resource with a fixed or composed name blocks the next deployment.
 
     `Retain` alone would also keep what a failed first deploy made.
@@ -522,7 +522,7 @@ def test_staging_is_production_in_kind(staging: Template, prod: Template, dev: T
     assert not any("SnapStart" in f for f in dev.all("AWS::Lambda::Function").values())
 
 
-def test_an_unmapped_content_type_is_no_error_of_ours(template: Template) -> None:
+def test_an_unmapped_content_type_is_no_server_error(template: Template) -> None:
     """Passed on, a form would be the mock's status code: a 5xx that any client can cause."""
     for properties in template.all("AWS::ApiGateway::Method").values():
         integration = properties["Integration"]
@@ -540,7 +540,7 @@ def test_reserved_concurrency_leaves_what_aws_wants_left() -> None:
     assert str(crowded.reserved + UNRESERVED) in obstacle
 
 
-def test_templates_stay_well_below_the_limit_of_one_megabyte(assembly: Path) -> None:
+def test_templates_stay_well_below_a_megabyte(assembly: Path) -> None:
     sizes = {path.name: path.stat().st_size for path in assembly.glob("*/*.template.json")}
     assert len(sizes) == 2 * len(ENVIRONMENTS)
     assert max(sizes.values()) <= 750_000, sizes
@@ -565,7 +565,7 @@ def test_every_acknowledgement_has_a_reason(assembly: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_finding_of_the_rule_packs_ends_the_synthesis(tmp_path: Path) -> None:
+def test_findings_of_the_rule_packs_end_the_synthesis(tmp_path: Path) -> None:
     """Empty reports mean something: the same packs refuse a queue without TLS or dead letters."""
     program = (
         "import sys; from pathlib import Path; from aws_cdk import aws_sqs as sqs;"

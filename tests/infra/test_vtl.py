@@ -78,9 +78,7 @@ def test_any_body_and_caller_survive_the_workflow_template(body: str, caller: Ca
 
 @pytest.mark.parametrize("character", ["x", "é", "語", "😀"])
 @pytest.mark.parametrize("byte_count", [65_536, 65_540, 200_000, 1_000_000])
-def test_a_large_body_is_cut_so_that_validate_still_refuses_it(
-    character: str, byte_count: int
-) -> None:
+def test_validate_still_refuses_a_large_body_cut_short(character: str, byte_count: int) -> None:
     body = character * (byte_count // len(character.encode()))
     request, envelope = start(body, READER)
     sent = base64.b64decode(str(envelope["body_b64"]))
@@ -90,7 +88,7 @@ def test_a_large_body_is_cut_so_that_validate_still_refuses_it(
     assert len(request["input"].encode()) < STATE_LIMIT
 
 
-def test_iam_callers_are_their_role_with_the_namespaces_of_the_settings() -> None:
+def test_iam_callers_are_their_role_with_configured_namespaces() -> None:
     template = templates.request_workflow("search", ALIAS, templates.caller("iam", ("a", "b")))
     request = render_request(template, "{}", context(READER))
     envelope = Envelope.model_validate(json.loads(request["input"]))
@@ -128,7 +126,7 @@ def test_parameters_become_the_body_whatever_they_hold(parameters: dict[str, str
 
 
 @pytest.mark.parametrize("value", ["tools/call", "o'neil", '"quoted" \\ $util #set', ""])
-def test_the_headers_of_the_protocol_reach_mcp_and_no_others(value: str) -> None:
+def test_protocol_headers_reach_mcp_and_no_others(value: str) -> None:
     sent = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Name": value, "Authorization": "secret"}
     for route, expected in (
         ("mcp", {"MCP-Protocol-Version": "2026-07-28", "Mcp-Name": value}),
@@ -146,7 +144,7 @@ IDS = ["a.md", "a/b c.md", "ü/日本.md", "50%.md", "a+b.md", 'it\'s "x" $q #se
 
 
 @pytest.mark.parametrize("doc_id", IDS)
-def test_a_document_is_named_by_one_encoded_segment_of_the_path(doc_id: str) -> None:
+def test_an_encoded_path_segment_names_a_document(doc_id: str) -> None:
     template = templates.request_function(
         "delete", templates.caller("jwt"), ("namespace", "doc_id")
     )
@@ -202,7 +200,7 @@ OUTCOMES: list[tuple[str, dict[str, object], int, str]] = [
 
 
 @pytest.mark.parametrize(("case", "payload", "status", "code"), OUTCOMES)
-def test_a_workflow_without_a_reply_is_a_problem_without_a_cause(
+def test_workflows_without_a_reply_are_problems_without_cause(
     case: str, payload: dict[str, object], status: int, code: str
 ) -> None:
     """As a problem, and for clients of the chat format as one of its errors."""
@@ -255,7 +253,7 @@ def test_any_reply_body_comes_out_as_it_was(body: str) -> None:
         ({}, 500),
     ],
 )
-def test_a_function_error_is_a_problem_without_its_message(
+def test_function_errors_are_problems_without_their_message(
     payload: dict[str, object], status: int
 ) -> None:
     answer = render_response(templates.response("function"), payload)
@@ -293,7 +291,7 @@ def test_unknown_paths_and_gateway_answers_are_problems() -> None:
     assert json.loads(text.replace("$context.requestId", "r"))["code"] == "body_too_large"
 
 
-def test_a_problem_of_the_state_machine_itself_is_a_chat_error() -> None:
+def test_a_state_machine_problem_is_a_chat_error() -> None:
     problem = {"title": "T", "status": 500, "code": "internal_error", "detail": 'It\'s "x" \\ $y'}
     body = json.dumps({**problem, "request_id": "r", "errors": []})
     headers = {"Content-Type": "application/problem+json"}

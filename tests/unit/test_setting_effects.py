@@ -62,7 +62,7 @@ SHOWN = {
     "a_tool_switched_off_is_no_longer_offered":
         "appconfig feature_traversal_tool",
     "an_answer_leaves_its_trace": "traces",
-    "an_issuer_may_name_its_claims_as_it_likes":
+    "an_issuer_may_name_its_claims_freely":
         "jwt_audience jwt_claims jwt_issuer jwt_jwks_url",
     "another_address_serves_when_the_first_is_gone": "embed_base_url",
     "citations_link_to_their_passages_on_the_page": "public_url",
