@@ -51,7 +51,7 @@ def test_an_empty_register_holds_nothing(register: DocumentRegister) -> None:
     register.forget("ns", None)
 
 
-def test_records_are_listed_by_id_without_texts_and_replaced(register: DocumentRegister) -> None:
+def test_replaced_records_are_listed_by_id_without_texts(register: DocumentRegister) -> None:
     long = "ü/" * 256
     records = [record(f"d{n:04}") for n in range(1100)]
     register.put([*records, record(long, title="Two", acl=("hr",), text="words " * 20_000)])

@@ -58,7 +58,7 @@ def by_words(store: Store, text: str, namespace: str) -> list[str]:
     return seen(result)
 
 
-def test_words_of_other_languages_are_found_as_they_are_written_there(
+def test_each_language_matches_the_forms_of_its_words(
     store: Store,
 ) -> None:
     english = chunk("en", "The war about the houses ended.", namespace="de")
@@ -83,7 +83,7 @@ def test_words_of_other_languages_are_found_as_they_are_written_there(
     assert rows[2] in [row for row, _ in store.writer.stored_chunks("es")]
 
 
-def test_a_namespace_has_the_encoder_of_its_first_load(tmp_path: Path) -> None:
+def test_namespaces_keep_the_encoder_of_their_first_load(tmp_path: Path) -> None:
     """In one file, that is: an index on a server has one space, see the test above of models."""
     with in_sqlite(tmp_path) as store:
         fill(store, seizure("a"))

@@ -203,7 +203,7 @@ def test_relations_are_followed_in_the_direction_asked_for(
     assert entity_ids(wider) == {"HP:0001250"} | reached
 
 
-def test_a_name_in_the_question_brings_its_chunks_and_neighbours(store: Store) -> None:
+def test_names_in_questions_bring_their_chunks_and_neighbours(store: Store) -> None:
     part = slice_of(store, alias_keys=question_keys("Does crohn's disease cause epileptic fits?"))
     assert {(m.key, m.entity_id, m.preferred) for m in part.aliases} == {
         ("crohn s disease", "MONDO:1", True),
@@ -225,7 +225,7 @@ def test_a_name_in_the_question_brings_its_chunks_and_neighbours(store: Store) -
     assert edges["HP:0001250", "is_a", "HP:0000118"].evidence_uuid is None
 
 
-def test_opened_chunks_bring_their_entities_and_chunks_about_them(store: Store) -> None:
+def test_opened_chunks_bring_entities_and_chunks_about_them(store: Store) -> None:
     part = slice_of(store, chunk_uuids=(number("d"),))
     assert (chunk_ids(part), entity_ids(part)) == ({"d"}, {BRIDGE})
     store.writer.put_mentions(
@@ -261,7 +261,7 @@ def test_documents_and_topics_open_their_chunks(store: Store) -> None:
     )
 
 
-def test_of_many_chunks_about_an_entity_the_preferred_come_first(empty: Store) -> None:
+def test_preferred_chunks_about_an_entity_come_first(empty: Store) -> None:
     empty.writer.put_chunks([chunk(f"m{i}", "manual") for i in range(40)])
     empty.writer.put_entities([entity("X:1", "The manual", listed=False)])
     empty.writer.put_mentions(
@@ -285,7 +285,7 @@ def test_of_many_chunks_about_an_entity_the_preferred_come_first(empty: Store) -
     assert len(slice_of(empty, entity_ids=("X:1",)).chunks) == 10
 
 
-def test_an_entity_that_one_chunk_alone_mentions_leads_nowhere(empty: Store) -> None:
+def test_an_entity_in_a_single_chunk_leads_nowhere(empty: Store) -> None:
     empty.writer.put_chunks([chunk("one", "d1"), chunk("two", "d2")])
     names = ("lonely", "shared", "heading")
     empty.writer.put_entities([entity(f"X:{name}", name, listed=False) for name in names])
@@ -320,7 +320,7 @@ def test_a_further_hop_includes_edges_to_fetched_entities(store: Store) -> None:
     assert (number("a"), BRIDGE) in {(m.uuid, m.entity_id) for m in further.mentions}
 
 
-def test_the_loader_reads_labels_stated_ends_and_the_recogniser(store: Store) -> None:
+def test_the_loader_reads_labels_stated_ends_and_recogniser(store: Store) -> None:
     labels = {row[0]: row[1:] for row in store.writer.labels(SPACE)}
     assert list(labels) == sorted(labels) and number("z", "other") not in labels
     node = ChunkNode(
@@ -410,7 +410,7 @@ def test_namespaces_do_not_mix(store: Store) -> None:
     assert names == store.graph.names(["HP:0001250"], EVERYBODY, soon())
 
 
-def test_filter_and_documents_bound_the_chunks_but_not_the_counts(store: Store) -> None:
+def test_filter_and_documents_bound_chunks_but_not_counts(store: Store) -> None:
     by_topic = Scope(namespace=SPACE, filter={"topic": ("seizure",)})
     part = slice_of(store, by_topic, entity_ids=(BRIDGE,))
     assert chunk_ids(part) == {"a", "d"}
@@ -512,9 +512,7 @@ def test_mentions_are_replaced_and_counts_follow(store: Store) -> None:
     assert store.graph.entities([BRIDGE], EVERYBODY, soon())[0].mentions == 1
 
 
-def test_slices_stay_within_their_caps_and_every_store_keeps_the_same(
-    empty: Store, tmp_path: Path
-) -> None:
+def test_slices_keep_their_caps_alike_in_every_store(empty: Store, tmp_path: Path) -> None:
     (tmp_path / "model").mkdir()
     with in_sqlite(tmp_path / "model") as model:
         for side in (empty, model):

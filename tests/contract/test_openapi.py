@@ -171,7 +171,7 @@ def schema(app):
         ("/v1/jobs/{id}", "GET"),
     ],
 )
-def test_any_request_the_contract_allows_is_answered_by_it(schema, path, method) -> None:
+def test_every_allowed_request_is_answered_by_the_contract(schema, path, method) -> None:
     operation = schema[path][method]
     is_single = path in ("/v1/health", "/openapi.json", "/v1/namespaces")
 
@@ -184,7 +184,7 @@ def test_any_request_the_contract_allows_is_answered_by_it(schema, path, method)
 
 
 @pytest.mark.parametrize("path", [path for path in POSTS if path != "/mcp"])
-def test_any_request_the_contract_forbids_is_refused_by_it(schema, path) -> None:
+def test_every_forbidden_request_is_refused_by_the_contract(schema, path) -> None:
     operation = schema[path]["POST"]
 
     @given(case=operation.as_strategy(generation_mode=GenerationMode.NEGATIVE))

@@ -202,7 +202,7 @@ def test_names_of_entities_are_asked_for_alone(store: Store) -> None:
     assert [*store.writer.stored_facts("ns")] == [names, fact("f1", "seizure causes a fit")]
 
 
-def test_options_are_words_of_their_own_and_headings_are_searched(store: Store) -> None:
+def test_options_are_whole_words_and_headings_are_searched(store: Store) -> None:
     fill(
         store,
         chunk("a", "Use -k to go on.", sparse={"k": 1.0}, vector=axis(1)),
@@ -328,7 +328,7 @@ def test_access_lists_hide_chunks_and_facts(
         ({"a\"b' OR 1=1 --": ("x",)}, set()),
     ],
 )  # fmt: skip
-def test_a_filter_joins_keys_by_and_values_by_or(
+def test_filters_join_keys_by_and_values_by_or(
     store: Store, conditions: dict[str, tuple[Any, ...]], expected: set[str]
 ) -> None:
     fill(
@@ -380,7 +380,7 @@ def test_ties_are_cut_by_uuid(store: Store) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 4, 9, 30])
-def test_who_may_see_all_and_who_sees_all_get_the_same(store: Store, size: int) -> None:
+def test_unrestricted_and_fully_granted_callers_get_the_same(store: Store, size: int) -> None:
     """A store that is quicker for the first gives the same hits, scores and facts."""
     words = ("seizure", "seizure and fever", "fever", "seizure seizure")
     chunks = [seizure(f"c{i:02d}", text=f"A {words[i % 4]}.", acl=["red"]) for i in range(14)]
@@ -416,7 +416,7 @@ def test_a_changed_chunk_replaces_the_old_one(store: Store) -> None:
     assert store.index.get([uid("a")], SCOPE, soon()).chunks[uid("a")].run_id == "run-2"
 
 
-def test_a_batch_is_written_whole_or_not_at_all(store: Store) -> None:
+def test_batches_are_written_whole_or_not_at_all(store: Store) -> None:
     fill(store, seizure("a"))
     store.writer.open_load("run-2", "model-a", DIMENSION, "sparse-a")
     wrong = seizure("c", vector=pack([1.0, 0.0]))
@@ -501,7 +501,7 @@ def test_another_embedding_model_is_refused(store: Store) -> None:
     )
 
 
-def test_a_load_is_unfinished_until_it_is_closed_in_its_own_namespace(store: Store) -> None:
+def test_loads_are_unfinished_until_closed_in_their_namespace(store: Store) -> None:
     def unfinished() -> dict[str, str]:
         return store.index.info(soon(), refresh=True).unfinished
 
@@ -533,7 +533,7 @@ def test_loads_of_earlier_versions_count_as_unfinished(store: Store) -> None:
     assert store.index.info(soon(), refresh=True).unfinished == {}
 
 
-def test_every_load_and_removal_has_a_name_of_its_own(store: Store) -> None:
+def test_every_load_and_removal_has_a_distinct_name(store: Store) -> None:
     names = []
     for step in (lambda: fill(store, seizure("a")), lambda: store.writer.delete("default", None)):
         store.writer.open_load("run", "model-a", DIMENSION, "sparse-a")

@@ -135,7 +135,7 @@ def test_a_trace_is_read_back_until_it_expires(traces: Traces) -> None:
     assert traces.store.read("other", soon()) is not None
 
 
-def test_expired_traces_go_with_all_that_hangs_on_them(traces: Traces) -> None:
+def test_expired_traces_are_removed_with_all_their_rows(traces: Traces) -> None:
     traces.store.write(
         [message("old", 1000), message("older", 10, "gone"), message("new", DAY_MS)],
         soon(),

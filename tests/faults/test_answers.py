@@ -83,7 +83,7 @@ def test_model_mistakes_are_logged_and_counted(
         assert f"rag_citation_errors_total {orphans}.0" in counted
 
 
-def test_a_low_score_warns_and_the_model_may_abstain(small_store, client_for, server) -> None:
+def test_low_scores_warn_and_the_model_may_abstain(small_store, client_for, server) -> None:
     server.answer = notices.ABSTENTION
     client = client_for(small_store, llm_base_url=server.url)
     body = post_answer(client, query="Who won the championship in ice hockey?")
@@ -118,7 +118,7 @@ def test_a_fallback_model_answers_in_the_open(small_store, client_for, server) -
 
 
 @pytest.mark.slow
-def test_a_model_may_take_longer_than_a_gateway_would_wait(
+def test_a_model_may_take_longer_than_gateways_wait(
     small_store, client_for, server, cache_dir, tmp_path
 ) -> None:
     """28 s, over HTTP and in `ask`: past the 27 s and 29 s that only hold where AWS waits."""

@@ -65,7 +65,7 @@ def test_vectors_come_back_in_order_by_signed_calls(
     assert {path for path, _ in server.requests} == {f"/v1/model/{quoted}/invoke"}
 
 
-def test_questions_and_passages_are_told_apart_and_long_texts_cut(server: ModelServer) -> None:
+def test_questions_are_marked_and_long_texts_are_cut(server: ModelServer) -> None:
     for model, longest in ((V3, 2048), (V4, 128_000)):
         encoder = embedder(server.url, model)
         encoder.embed(["x" * 200_000], Deadline.after(5.0))
@@ -82,7 +82,7 @@ def test_questions_and_passages_are_told_apart_and_long_texts_cut(server: ModelS
     assert body == {"inputText": "x" * 8192, "dimensions": 8, "normalize": True}
 
 
-def test_a_vector_is_of_unit_length_and_of_the_models_dimension(server: ModelServer) -> None:
+def test_vectors_have_unit_length_and_the_models_dimension(server: ModelServer) -> None:
     server.dimension = 1024
     (packed_vector,) = embedder(server.url, dimension=None).embed(
         ["a red fox"], Deadline.after(5.0)
@@ -159,7 +159,7 @@ def test_wrong_cohere_vectors_never_get_through(server: ModelServer, case: str) 
 
 
 @pytest.mark.parametrize("model", ["amazon.rerank-v1:0", "cohere.rerank-v3-5:0"])
-def test_scores_come_back_in_the_order_of_the_passages(server: ModelServer, model: str) -> None:
+def test_scores_come_back_in_order_of_the_passages(server: ModelServer, model: str) -> None:
     ranker = reranker(server.url, model)
     assert ranker.rank("red fox", ["blue", "red fox", "a fox"], Deadline.after(2.0)) == (
         0.0,

@@ -30,7 +30,7 @@ def plain(store: Path) -> Settings:
     return settings_at(store, **PLAIN, **settings)
 
 
-def test_two_loaders_at_once_and_killed_ones_never_mix_a_document(
+def test_simultaneous_and_killed_loaders_never_mix_a_document(
     loaders: tuple[LoadProcesses, LoadProcesses], tmp_path: Path
 ) -> None:
     editions = write_editions(tmp_path)

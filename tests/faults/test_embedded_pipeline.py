@@ -138,9 +138,7 @@ def test_the_graph_switched_off_is_not_called_anywhere(small_store, client_for, 
     assert "traverse_relationships" in tools_of(on)
 
 
-def test_doctor_tells_a_slow_graph_from_one_that_is_not_there(
-    small_store, settings_for, silence
-) -> None:
+def test_doctor_tells_slow_graphs_from_absent_graphs(small_store, settings_for, silence) -> None:
     remedies = {}
     for name, port in (("slow", silence[0]), ("absent", free_port())):
         wiring = Wiring(settings_for(small_store, graph_url=f"bolt://127.0.0.1:{port}"))
@@ -155,9 +153,7 @@ def test_doctor_tells_a_slow_graph_from_one_that_is_not_there(
     }
 
 
-def test_a_local_reranker_that_fails_on_the_way_leaves_the_order(
-    small_store, client_for, tmp_path
-) -> None:
+def test_a_local_reranker_failing_midway_keeps_the_order(small_store, client_for, tmp_path) -> None:
     shutil.copy(cassette_model() / "tokenizer.json", tmp_path / "tokenizer.json")
     broken = write_model(tmp_path / "float.onnx", ["plus"], takes=FLOAT)
     log: list[str] = []

@@ -201,9 +201,7 @@ def endless(block: bytes) -> Callable[[], Iterator[bytes]]:
 
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("kind", [EVENTS, JSON])
-def test_no_client_reads_to_the_end_of_a_long_reply(
-    server: Foreign, client: str, kind: str
-) -> None:
+def test_no_client_reads_long_replies_to_the_end(server: Foreign, client: str, kind: str) -> None:
     server.kind, server.parts = kind, endless(b"A")
     failure(CLIENTS[client], server)
     assert server.done.wait(60)
@@ -211,7 +209,7 @@ def test_no_client_reads_to_the_end_of_a_long_reply(
 
 
 @pytest.mark.parametrize("client", MODELS)
-def test_a_stream_of_tiny_events_ends_at_its_limit(server: Foreign, client: str) -> None:
+def test_streams_of_tiny_events_end_at_their_limit(server: Foreign, client: str) -> None:
     server.kind, server.parts = EVENTS, endless(b": \n")
     failure(MODELS[client], server)
     assert server.done.wait(60)
@@ -273,12 +271,12 @@ def test_a_broken_stream_is_no_answer(
 
 
 @pytest.mark.parametrize("end", [[], [event('{"error": {"message": "overloaded"}}')]])
-def test_a_stream_that_breaks_is_left_with_its_text(server: Foreign, end: list[bytes]) -> None:
+def test_a_stream_that_breaks_keeps_its_text(server: Foreign, end: list[bytes]) -> None:
     answer, _ = streamed(server, event(PIECE), *end)
     assert (answer.text, answer.cut) == ("It is so [1].", "broken")
 
 
-def test_a_stream_that_hangs_is_left_with_its_text(server: Foreign) -> None:
+def test_a_stream_that_hangs_keeps_its_text(server: Foreign) -> None:
     silent = threading.Event()
 
     def parts() -> Iterator[bytes]:

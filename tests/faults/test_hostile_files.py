@@ -48,7 +48,7 @@ def texts(index: SearchIndex, *ids: str) -> list[str]:
     return [chunks[uuid].text for uuid in uuids]
 
 
-def test_bombs_and_depths_are_rejected_by_line_and_the_rest_loads(monkeypatch, tmp_path) -> None:
+def test_bombs_and_depths_reject_only_their_lines(monkeypatch, tmp_path) -> None:
     monkeypatch.setattr(reading, "MOST_PASSAGES", 50)
     (tmp_path / "many.tsv").write_text("a\tb\n" + "1\t2\n" * 50)
     for name, front in FRONTS.items():

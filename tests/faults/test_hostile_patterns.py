@@ -81,7 +81,7 @@ def test_the_patterns_are_found() -> None:
 
 
 @pytest.mark.parametrize("name", PATTERNS)
-def test_twice_the_text_takes_at_most_thrice_the_time(name: str) -> None:
+def test_doubled_text_takes_at_most_thrice_the_time(name: str) -> None:
     """From short texts on, so that one that would take hours is never run at full length."""
     run, longest = work(name), CUT.get(name, LONG)
     first = "" if PATTERNS[name][1] <= ONCE else "A"

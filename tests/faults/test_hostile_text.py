@@ -35,7 +35,7 @@ CASES: dict[str, tuple[Callable[[str], object], str, str]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_four_times_the_text_takes_at_most_eight_times_as_long(name: str) -> None:
+def test_fourfold_text_takes_at_most_eightfold_time(name: str) -> None:
     work, before, unit = CASES[name]
     long, short = (before + unit * (size // len(unit)) + "x" for size in (LONG, SHORT))
     if seconds(work, long) > INSTANT_S:

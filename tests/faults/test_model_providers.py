@@ -98,7 +98,7 @@ def test_each_model_is_asked_of_its_own_provider(
     ] == [(provider, name)]
 
 
-def test_a_refused_temperature_is_left_out_of_later_calls(server: Providers) -> None:
+def test_later_calls_leave_out_a_refused_temperature(server: Providers) -> None:
     wiring = Wiring(Settings(**configured(server)))
     assert [complete("gpt-6-luna", wiring).text for _ in range(2)] == ["It is so [1]."] * 2
     assert server.problems == ["openai: unsupported parameter"]
@@ -107,7 +107,7 @@ def test_a_refused_temperature_is_left_out_of_later_calls(server: Providers) -> 
     ] * 2
 
 
-def test_a_lone_address_takes_every_name_without_a_prefix(server: Providers) -> None:
+def test_a_lone_address_takes_every_unprefixed_name(server: Providers) -> None:
     access = ModelAccess(base_url=server.at("gateway"), api_key=GATEWAY_KEY)
     assert {access.route(model).provider for model in MODELS} == {"gateway"}
     assert access.route("claude-3-haiku").name == "claude-3-haiku"
@@ -343,7 +343,7 @@ def test_doctor_sends_a_true_and_a_false_claim(
     assert "true claim no opinion, false claim no opinion" in opinions
 
 
-def test_a_missing_key_is_said_before_litellm_is_imported() -> None:
+def test_a_missing_key_is_reported_before_importing_litellm() -> None:
     """In a process where the import fails, so that reaching for it would be seen."""
     code = (
         "import sys, json; sys.modules['litellm'] = None\n"

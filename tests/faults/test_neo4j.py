@@ -95,7 +95,7 @@ def test_a_hung_server(place: Place) -> None:
         warm(opened)
 
 
-def test_killed_in_the_middle_of_a_request_and_back(place: Place) -> None:
+def test_a_server_killed_during_a_request_comes_back(place: Place) -> None:
     with asking(place, graph_of(place)) as opened:
         warm(opened)
         os.kill(place.at.pid, signal.SIGSTOP)
@@ -170,7 +170,7 @@ def test_the_circuit_opens_and_closes_again(place: Place, proxy: Proxy) -> None:
         graph.close()
 
 
-def test_a_hanging_plan_check_does_not_disable_the_graph(
+def test_a_hanging_plan_check_leaves_the_graph_enabled(
     place: Place, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("docstokg.adapters.neo4j.graph.PROBE_WARM_S", 600.0)
@@ -237,7 +237,7 @@ def _refuses_writes(writer: Neo4jGraphWriter) -> bool:
     return False
 
 
-def test_a_read_only_database_refuses_a_load_and_answers(place: Place) -> None:
+def test_a_read_only_database_answers_and_refuses_loads(place: Place) -> None:
     services.stop(ENGINE, place.home, kill=True)
     read_only = {"server.databases.read_only": "neo4j"}
     place.at = services.start(ENGINE, place.home, cache=CACHE, extra=read_only)

@@ -296,7 +296,7 @@ def test_parts_are_joined_and_reasoning_alone_is_named(
     assert named == (not holds)
 
 
-def test_a_reply_cut_by_the_model_names_its_limit(client: Any, model: StreamingModel) -> None:
+def test_replies_cut_by_the_model_name_its_limit(client: Any, model: StreamingModel) -> None:
     model.answer, model.finish = "The", "length"
     body = body_of(client.post("/v1/answer", json=request()))
     assert body["answer"] == ""

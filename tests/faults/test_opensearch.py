@@ -104,7 +104,7 @@ def test_a_hung_server(place: Place) -> None:
         assert reasons(answer_of(opened)) == set()
 
 
-def test_a_hung_server_costs_five_requests_and_is_back_by_itself(place: Place) -> None:
+def test_a_hung_server_costs_five_requests_and_recovers(place: Place) -> None:
     index = OpenSearchIndex(url=place.at.url)
     try:
         assert index.search(WORDS, SPACE, Deadline.after(10.0))[0].hits
@@ -130,7 +130,7 @@ def test_a_hung_server_costs_five_requests_and_is_back_by_itself(place: Place) -
         index.close()
 
 
-def test_an_index_that_is_not_there_is_down_and_named(place: Place) -> None:
+def test_a_missing_index_is_down_and_named(place: Place) -> None:
     settings = place.settings.model_copy(update={"index_name": "misspelt"})
     with client(settings, **place.models) as opened:
         health = opened.get("/v1/health")
@@ -144,7 +144,7 @@ def test_an_index_that_is_not_there_is_down_and_named(place: Place) -> None:
         index.close()
 
 
-def test_killed_in_the_middle_of_a_request_and_back(place: Place) -> None:
+def test_a_server_killed_during_a_request_comes_back(place: Place) -> None:
     with client(place.settings, **place.models) as opened:
         warm(opened)
         os.kill(place.at.pid, signal.SIGSTOP)

@@ -40,7 +40,7 @@ def reranker(url: str, provider: str = "cohere") -> HttpReranker:
 
 
 @pytest.mark.parametrize("provider", ["openai", "jina", "hf"])
-def test_vectors_come_back_in_order_and_of_unit_length(server: ModelServer, provider: str) -> None:
+def test_vectors_come_back_ordered_and_of_unit_length(server: ModelServer, provider: str) -> None:
     texts = [f"text number {place}" for place in range(70)]
     vectors = embedder(server.url, provider).embed(texts, Deadline.after(5.0))
     assert vectors == tuple(pack(vector(text, 8)) for text in texts)
@@ -99,7 +99,7 @@ def test_wrong_vectors_never_get_through(server: ModelServer, case: str) -> None
         embedder(server.url).embed(["a", "b"], Deadline.after(2.0))
 
 
-def test_after_five_failures_nothing_is_sent_until_a_trial_succeeds(server: ModelServer) -> None:
+def test_five_failures_stop_requests_until_a_trial_succeeds(server: ModelServer) -> None:
     now = 0.0
     endpoint = Endpoint(f"{server.url}/embeddings", None, clock=lambda: now)
     server.mode = "error_500"
@@ -115,7 +115,7 @@ def test_after_five_failures_nothing_is_sent_until_a_trial_succeeds(server: Mode
 
 
 @pytest.mark.parametrize("provider", ["cohere", "jina"])
-def test_scores_come_back_in_the_order_of_the_passages(server: ModelServer, provider: str) -> None:
+def test_scores_come_back_in_order_of_the_passages(server: ModelServer, provider: str) -> None:
     scores = reranker(server.url, provider).rank(
         "red fox", ["blue", "red fox", "a fox"], Deadline.after(2.0)
     )

@@ -60,7 +60,7 @@ def test_a_missing_or_empty_file_is_unavailable(tmp_path: Path) -> None:
         SqliteGraph(tmp_path / "text.sqlite").info(Deadline.after(30.0))
 
 
-def test_a_truncated_file_is_unavailable_and_a_restored_one_answers_again(path: Path) -> None:
+def test_a_truncated_file_is_unavailable_until_restored(path: Path) -> None:
     copy = path.with_suffix(".copy")
     shutil.copy(path, copy)
     graph = SqliteGraph(path)
@@ -102,7 +102,7 @@ def test_a_statement_that_takes_too_long_is_ended(path: Path) -> None:
     assert answers(graph)
 
 
-def test_every_thread_reads_on_its_own_while_a_load_goes_on(path: Path) -> None:
+def test_every_thread_reads_independently_during_a_load(path: Path) -> None:
     graph, writer = SqliteGraph(path), SqliteGraphWriter(path)
     seen: list[list[int]] = [[], [], []]
     broken: list[BaseException] = []

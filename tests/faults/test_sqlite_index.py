@@ -140,7 +140,7 @@ def test_a_missing_file_is_not_made_by_reading(tmp_path: Path) -> None:
     index.close()
 
 
-def test_a_deleted_file_is_noticed_and_its_return_too(index: SqliteIndex, path: Path) -> None:
+def test_a_deleted_file_and_its_return_are_noticed(index: SqliteIndex, path: Path) -> None:
     path.rename(path.with_suffix(".away"))
     with pytest.raises(Unavailable, match="there is no index"):
         search(index)
@@ -149,7 +149,7 @@ def test_a_deleted_file_is_noticed_and_its_return_too(index: SqliteIndex, path: 
 
 
 @pytest.mark.parametrize("size", [0, 100, 5000, 0.5, 0.98])
-def test_a_truncated_file_is_unavailable_until_it_is_whole_again(
+def test_a_truncated_file_is_unavailable_until_whole_again(
     index: SqliteIndex, path: Path, size: float
 ) -> None:
     whole = path.read_bytes()
@@ -222,7 +222,7 @@ def test_a_damaged_array_costs_its_own_channel(
     assert healthy(index)
 
 
-def test_a_namespace_without_weights_or_vectors_loses_those_channels_only(
+def test_namespaces_lose_only_channels_without_weights_or_vectors(
     index: SqliteIndex, path: Path
 ) -> None:
     plain = record(7).model_copy(
@@ -306,7 +306,7 @@ def test_another_version_of_the_tables_is_refused(path: Path) -> None:
     index.close()
 
 
-def test_a_load_in_another_process_is_seen_without_restart(tmp_path: Path) -> None:
+def test_loads_of_another_process_are_seen_without_restart(tmp_path: Path) -> None:
     path = tmp_path / "later.sqlite"
     load(path, count=10)
     index = SqliteIndex(path)
@@ -344,7 +344,7 @@ writer.close_load()
 
 
 @pytest.mark.parametrize("end", ["finished", "killed"])
-def test_a_load_waits_for_the_end_of_another_process_s(tmp_path: Path, end: str) -> None:
+def test_a_load_waits_for_another_process_s_load(tmp_path: Path, end: str) -> None:
     path = tmp_path / "store.sqlite"
     theirs = subprocess.Popen(
         [sys.executable, "-c", LOADER, str(path)],

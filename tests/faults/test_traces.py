@@ -80,9 +80,7 @@ def test_an_answer_leaves_its_trace(copied_store, client_for, plain) -> None:
     assert sum(shares.values()) <= 1
 
 
-def test_an_expired_trace_is_removed_before_the_next_one_is_written(
-    copied_store, client_for
-) -> None:
+def test_expired_traces_are_removed_before_the_next_write(copied_store, client_for) -> None:
     now = int(time.time() * 1000)
     days = {"expired": 31, "kept": 29}
     old = [message(name, now - n * 86_400_000) for name, n in days.items()]
@@ -135,7 +133,7 @@ def test_a_broken_store_costs_the_caller_nothing(copied_store, graph_copy, clien
     assert how != "deleted" or not graph_copy.exists()
 
 
-def test_a_full_queue_is_said_and_never_waited_for(copied_store) -> None:
+def test_a_full_queue_is_reported_without_waiting(copied_store) -> None:
     stuck = threading.Event()
     started = threading.Event()
 

@@ -36,9 +36,7 @@ def load(url: str, name: str) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("lost", ["chunks", "facts"])
-def test_one_of_both_indices_is_made_when_the_other_is_there(
-    place: tuple[str, str], lost: str
-) -> None:
+def test_a_lost_index_is_created_beside_the_other(place: tuple[str, str], lost: str) -> None:
     url, name = place
     index, writer = OpenSearchIndex(url=url, name=name), OpenSearchWriter(url=url, name=name)
     try:
@@ -59,7 +57,7 @@ def test_one_of_both_indices_is_made_when_the_other_is_there(
     )
 
 
-def test_a_load_waits_for_shards_that_are_not_there_yet(place: tuple[str, str]) -> None:
+def test_a_load_waits_for_shards_not_yet_assigned(place: tuple[str, str]) -> None:
     url, name = place
     assert load(url, name) == (1, 1)
     (chunks,) = json.loads(request(url, "GET", f"/{name}/_alias"))

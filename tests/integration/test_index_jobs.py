@@ -205,7 +205,7 @@ def scores(reader: OpenSearchIndex) -> list[float]:
     ]
 
 
-def test_a_resize_killed_twice_ends_in_the_same_and_no_question_fails(stores: Kept) -> None:
+def test_a_resize_killed_twice_completes_without_failed_questions(stores: Kept) -> None:
     writer = stores.writer
     writer.open_load("run", "model", 384, None)
     for numbers in batched(range(MANY), 1_000):

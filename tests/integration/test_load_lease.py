@@ -39,7 +39,7 @@ def leases(place: tuple[str, str]) -> Iterator[tuple[LoadLease, LoadLease]]:
         server.close()
 
 
-def test_a_second_loader_waits_until_the_first_is_done(leases) -> None:
+def test_a_second_loader_waits_for_the_first(leases) -> None:
     first, second = leases
     first.acquire(Deadline.after(0))
     waited: list[int] = []
@@ -52,7 +52,7 @@ def test_a_second_loader_waits_until_the_first_is_done(leases) -> None:
     second.check()
 
 
-def test_a_killed_holder_of_this_machine_is_waited_for_no_longer(place, leases) -> None:
+def test_nobody_waits_for_a_killed_local_holder(place, leases) -> None:
     holder = subprocess.Popen([sys.executable, "-c", HOLDS, *place], stdout=subprocess.PIPE)
     assert holder.stdout is not None
     assert holder.stdout.readline() == b"held\n"
@@ -63,7 +63,7 @@ def test_a_killed_holder_of_this_machine_is_waited_for_no_longer(place, leases) 
 
 
 @pytest.mark.parametrize("run", ["", "one"])
-def test_a_holder_that_was_stopped_too_long_writes_no_more(leases, monkeypatch, run) -> None:
+def test_a_holder_stopped_too_long_writes_no_more(leases, monkeypatch, run) -> None:
     """Of another machine's process nobody here knows whether it lives: its lease runs out."""
     first, second = leases
     monkeypatch.setattr(opensearch_lease, "_process", lambda pid: "")
@@ -103,7 +103,7 @@ def test_only_tasks_of_one_run_share_a_lease(place, leases) -> None:
         stranger._server.close()
 
 
-def test_the_lease_of_a_run_that_died_passes_on_to_another(leases, monkeypatch) -> None:
+def test_the_lease_of_a_dead_run_passes_on(leases, monkeypatch) -> None:
     first, second = leases
     assert TAKE_S > opensearch_lease.LEASE_S
     monkeypatch.setattr(opensearch_lease, "LEASE_S", 3.0)

@@ -55,7 +55,7 @@ def test_there_and_back(real: Stores, tmp_path: Path, cache_dir: Path) -> None:
     assert content_digest(back, NS) == wanted
 
 
-def test_the_same_load_gives_the_same_digest_in_every_store(
+def test_a_load_has_equal_digests_in_every_store(
     real: Stores, tmp_path: Path, cache_dir: Path
 ) -> None:
     folder = write_corpus(tmp_path / "corpus", CORPUS)

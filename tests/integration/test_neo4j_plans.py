@@ -194,7 +194,7 @@ def test_a_refused_template_never_runs_and_is_audited(
         other.close()
 
 
-def test_after_warming_up_a_question_keeps_the_usual_limit(graph: Neo4jGraph) -> None:
+def test_questions_keep_the_usual_limit_after_warming_up(graph: Neo4jGraph) -> None:
     at = server(Engine.NEO4J)
     fresh = Neo4jGraph(url=at.url, user=at.user, password=at.password)
     try:

@@ -55,7 +55,7 @@ def hit_ids(index: SearchIndex, *queries: ChannelQuery) -> list[str]:
     return [names[hit.uuid] for hit in result.hits]
 
 
-def test_a_rare_token_weighs_more_as_it_does_in_the_embedded_index(tmp_path: Path) -> None:
+def test_rare_tokens_weigh_more_as_in_embedded_indices(tmp_path: Path) -> None:
     common = [chunk(f"c{n}", {"common": 1.0 + n / 100}) for n in range(8)]
     first = [*common, chunk("r", {"rare.": 1.0})]
     embedded = SqliteIndex(tmp_path / "s.sqlite"), SqliteIndexWriter(tmp_path / "s.sqlite")

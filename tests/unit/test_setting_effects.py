@@ -56,7 +56,7 @@ SHOWN = {
     "a_domain_of_somebody_elses_acts_too": "domains",
     "only_graph_views_over_the_budget_are_refused":
         "graph_budget_per_minute",
-    "a_local_reranker_that_fails_on_the_way_leaves_the_order": "rerank_model_path",
+    "a_local_reranker_failing_midway_keeps_the_order": "rerank_model_path",
     "a_small_context_holds_fewer_passages": "model_table",
     "a_switched_off_provider_neither_embeds_nor_reranks": "provider_jina_enabled",
     "a_tool_switched_off_is_no_longer_offered":
@@ -79,7 +79,7 @@ SHOWN = {
     "a_replaced_key_counts_at_the_next_reading": "plan_keys",
     "the_setting_names_a_folder_or_a_bucket": "ingest_url",
     "the_configured_key_is_sent": "verifier_api_key",
-    "the_label_and_the_threshold_reach_the_predict_server": "verifier_label verifier_threshold",
+    "label_and_threshold_reach_the_predict_server": "verifier_label verifier_threshold",
     "cache_log_and_redaction_settings_take_effect": "cache_dir log_level rag_log_snippets",
     "login_settings_reach_their_stores":
         "graph_database graph_password graph_user index_auth index_name index_password index_user "

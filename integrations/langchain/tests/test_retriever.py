@@ -55,7 +55,7 @@ def test_other_fields_of_the_request_are_sent() -> None:
     assert {document.metadata["doc_id"] for document in documents} == {first.metadata["doc_id"]}
 
 
-def test_a_refusal_is_raised_with_the_reply_of_the_service() -> None:
+def test_a_refusal_is_raised_with_the_service_reply() -> None:
     with pytest.raises(SearchError, match=r"400.*top_k"):
         DocsToKGRetriever(url=URL, k=0).invoke(QUESTION)
     with pytest.raises(SearchError, match="404"):
