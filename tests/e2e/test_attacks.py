@@ -256,7 +256,7 @@ def _count(store) -> tuple[int, ...]:
         connection.close()
 
 
-def test_active_parts_of_a_passage_are_quoted_as_text(attacked) -> None:
+def test_active_parts_of_passages_are_quoted_as_text(attacked) -> None:
     client, _ = attacked
     body = post_question(attacked, "At how many bar does the Zelph gate open?", "extractive")
     expected = (
@@ -280,7 +280,7 @@ def test_active_parts_of_a_passage_are_quoted_as_text(attacked) -> None:
 
 
 @pytest.mark.parametrize("part", ["embedder", "reranker"])
-def test_a_helper_that_sends_deep_json_is_named_and_left_out(
+def test_helpers_sending_deep_json_are_named_and_skipped(
     hostile_store, models, cache_dir, part: str
 ) -> None:
     with foreign() as liar:

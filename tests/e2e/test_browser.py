@@ -84,7 +84,7 @@ def too_wide(page: Page) -> int:
     )
 
 
-def test_an_answer_leads_to_its_span_its_graph_and_its_command(page: Page, tmp_path: Path) -> None:
+def test_an_answer_leads_to_span_graph_and_command(page: Page, tmp_path: Path) -> None:
     submit_question(page, QUESTION)
     answer = page.locator("#answer").inner_text()
     assert "[1]" in answer
@@ -135,7 +135,7 @@ def test_what_did_not_answer_is_said_in_words(
     page.context.close()
 
 
-def test_a_key_is_asked_for_and_kept_in_memory_only(
+def test_a_requested_key_is_kept_in_memory_only(
     browser: Browser, server_for, tmp_path: Path
 ) -> None:
     context = browser.new_context()
@@ -230,7 +230,7 @@ def test_code_in_an_answer_is_shown_as_code(
     page.close()
 
 
-def test_a_conversation_goes_on_is_stopped_and_begins_anew(browser: Browser, server_for) -> None:
+def test_a_conversation_continues_stops_and_begins_anew(browser: Browser, server_for) -> None:
     with streaming(StreamingModel(SLOWLY, piece_s=0.02)) as model:
         # On a fresh machine the first call to a model imports, and compiles, its library.
         patient = {"max_timeout_s": 60.0, "models": ("gateway/tiny", "extractive")}

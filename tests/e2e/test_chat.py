@@ -16,7 +16,7 @@ pytestmark = pytest.mark.timeout(120)
 QUESTION = {"role": "user", "content": "What are seizures?"}
 
 
-def test_a_question_is_answered_and_each_marker_is_an_annotation(client, url) -> None:
+def test_each_marker_of_an_answer_is_an_annotation(client, url) -> None:
     done = client.chat.completions.create(model="extractive", messages=[QUESTION])
     (choice,) = done.choices
     assert choice.finish_reason == "stop"
@@ -73,7 +73,7 @@ def test_open_webui_is_answered(url, fields, stream) -> None:
         assert ChatCompletion.model_validate_json(answered.content).choices[0].message.content
 
 
-def test_a_follow_up_is_asked_as_the_turns_before_it_say(client) -> None:
+def test_a_follow_up_is_completed_from_earlier_turns(client) -> None:
     talk = [
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": "What is the Golden Gate Bridge?"},
@@ -91,7 +91,7 @@ def test_a_follow_up_is_asked_as_the_turns_before_it_say(client) -> None:
     assert followed.docstokg["query_used"].startswith("and when did they begin? (seizures")
 
 
-def test_models_are_listed_with_the_namespaces_granted_by_name(server_for, tmp_path: Path) -> None:
+def test_models_are_listed_with_namespaces_granted_by_name(server_for, tmp_path: Path) -> None:
     holder = {"namespaces": ["default", "handbook"], "groups": []}
     url = server_for(
         **keyed(tmp_path, {"K": holder}),
@@ -243,7 +243,7 @@ def test_errors_have_the_form_of_their_api(url, change, param, code) -> None:
 
 
 @pytest.mark.parametrize("greeting", ["hi", "?", "会"])
-def test_a_message_too_short_for_a_question_is_answered(url, greeting: str) -> None:
+def test_messages_too_short_for_a_question_are_answered(url, greeting: str) -> None:
     messages = [{"role": "user", "content": greeting}]
     request = {"model": "extractive", "messages": messages}
     done = httpx.post(f"{url}/v1/chat/completions", json=request)
@@ -386,7 +386,7 @@ def test_strings_of_citations_are_links(client) -> None:
     assert links and all(link.startswith(("http", "urn:uuid:")) for link in links)
 
 
-def test_a_store_that_is_not_there_is_their_server_error(server_for, tmp_path: Path) -> None:
+def test_a_missing_store_is_an_openai_server_error(server_for, tmp_path: Path) -> None:
     missing_store = f"sqlite:///{tmp_path}/gone.sqlite"
     url = server_for(index_url=missing_store, graph_url=missing_store)
     with (

@@ -99,14 +99,14 @@ def test_without_markers_every_text_is_a_source(client) -> None:
     assert body["grounding"]["grounded"] is True
 
 
-def test_the_last_of_fifty_texts_is_a_source_too(client) -> None:
+def test_the_last_of_fifty_texts_is_a_source(client) -> None:
     texts = [{"text": f"Shed {n} is painted green. It has {n} doors."} for n in range(49)]
     body = check(client, text="Dogs are free.", sources=[*texts, SOURCES[0]])
     assert [row["citations"] for row in body["grounding"]["sentences"]] == [[50]]
     assert body["grounding"]["grounded"] is True
 
 
-def test_a_draft_has_one_kind_of_source_and_a_limit(client) -> None:
+def test_mixed_source_kinds_and_large_sources_are_refused(client) -> None:
     both = {"text": "x y", "sources": SOURCES, "citations": [{"rank": 1, "uuid": "u"}]}
     assert check(client, 400, **both)["errors"][0]["code"] == "sources_and_citations"
     large = [{"text": "word " * 20_000}] * 5

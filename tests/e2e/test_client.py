@@ -87,7 +87,7 @@ def test_citations_are_char_locations(server_for, tmp_path: Path) -> None:
     assert anthropic_blocks(response.model_copy(update={"grounding": None}))[0]["citations"] == []
 
 
-def test_a_wrong_request_is_not_sent_and_a_problem_is_typed(server_for, tmp_path: Path) -> None:
+def test_wrong_requests_stay_unsent_and_problems_are_typed(server_for, tmp_path: Path) -> None:
     url = server_for(**keyed(tmp_path, {"K": {"namespaces": ["open"], "groups": []}}))
     with pytest.raises(ValidationError):
         Client("http://127.0.0.1:9").answer("What?", top_k=0)

@@ -24,7 +24,7 @@ def lines(word: str) -> list[list[str]]:
     return [line.split()[1:] for line in FILE.splitlines() if line.startswith(f"{word} ")]
 
 
-def test_one_script_is_all_that_runs_and_nobody_is_root() -> None:
+def test_a_single_script_runs_and_nobody_is_root() -> None:
     assert lines("RUN") == [["sh", "container/install", "/src", "/opt/docstokg"]]
     assert lines("USER") == [["10001:10001"]]
     assert FILE.index("USER") > FILE.rindex("FROM")
@@ -79,7 +79,7 @@ def test_the_script_installs_from_the_copied_files(tmp_path: Path) -> None:
     assert missing == ["torch", "pytest"]
 
 
-def test_only_loopback_is_published_and_stores_have_no_way_out() -> None:
+def test_only_loopback_is_published_and_stores_stay_inside() -> None:
     ports = {name: service.get("ports", []) for name, service in SERVICES.items()}
     assert all(port.startswith("127.0.0.1:") for published in ports.values() for port in published)
     assert [name for name, published in ports.items() if published] == ["docstokg"]
@@ -91,7 +91,7 @@ def test_only_loopback_is_published_and_stores_have_no_way_out() -> None:
     }
 
 
-def test_the_service_can_write_nowhere_and_asks_for_keys() -> None:
+def test_the_service_writes_nowhere_and_asks_for_keys() -> None:
     ours = SERVICES["docstokg"]
     assert ours["read_only"] is True and ours["user"] == "10001:10001"
     assert ours["environment"]["DOCSTOKG_AUTH"] == "keys"

@@ -185,7 +185,7 @@ def test_hidden_and_absent_documents_are_indistinguishable(callers, loaded) -> N
     assert "secret" in callers["loader"].listed()
 
 
-def test_a_loaded_id_is_a_conflict_until_it_is_replaced(callers, loaded) -> None:
+def test_a_loaded_id_conflicts_until_it_is_replaced(callers, loaded) -> None:
     loader = callers["loader"]
     longer = "\n\n".join(f"Gate {n} has a wheel of {n} spokes. " * 40 for n in range(6))
     loader.done(loader.load({"doc_id": "gates", "text": longer}))
@@ -224,7 +224,7 @@ def test_a_wrong_document_is_refused_by_its_place(callers, document, path) -> No
     assert [error["path"] for error in refused.json()["errors"]] == [path]
 
 
-def test_one_request_takes_four_mebibytes_and_a_hundred_documents(callers) -> None:
+def test_requests_take_four_mebibytes_and_a_hundred_documents(callers) -> None:
     loader = callers["loader"]
     documents = [{"doc_id": str(number), "text": "x"} for number in range(101)]
     refused = loader.load(*documents)
@@ -250,7 +250,7 @@ def test_a_list_goes_on_where_its_page_ended(callers, loaded) -> None:
     assert len([doc_id for doc_id in loader.listed() if doc_id.startswith("many-")]) == 140
 
 
-def test_ten_jobs_of_a_namespace_wait_and_no_more(folder, cache_dir, tmp_path) -> None:
+def test_at_most_ten_jobs_of_a_namespace_wait(folder, cache_dir, tmp_path) -> None:
     """Somebody else has the queue's lock, so that nothing is done meanwhile."""
     lease = Lease(lock_of(tmp_path / "store.sqlite.jobs"))
     assert lease.acquire()
@@ -298,7 +298,7 @@ def test_without_keys_only_this_machine_may_load(cache_dir, tmp_path) -> None:
     assert anyone.client.get("/v1/namespaces").status_code == 200
 
 
-def test_a_killed_worker_and_a_killed_server_lose_no_job(cache_dir, tmp_path) -> None:
+def test_killed_workers_and_killed_servers_lose_no_job(cache_dir, tmp_path) -> None:
     """The job is taken up by the next worker, started by the same server and by another one."""
     serving = open_server(tmp_path, cache_dir)
     anyone = Asked(serving, "")

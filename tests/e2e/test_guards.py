@@ -114,7 +114,7 @@ def test_pages_of_listed_origins_may_call(served, listed) -> None:
         assert "access-control-allow-origin" not in reply.headers
 
 
-def test_without_the_setting_no_page_of_another_origin_may_call(served) -> None:
+def test_other_origins_may_not_call_without_the_setting(served) -> None:
     client = served("localhost")
     assert preflight(client, "/v1/search", "POST").status_code == 405
     reply = client.post("/v1/search", json={"query": "What?"}, headers={"origin": PAGE})

@@ -70,7 +70,7 @@ def search(url: str) -> httpx.Response:
     return httpx.post(f"{url}/v1/search", json=body, headers=key, timeout=60)
 
 
-def test_views_of_a_slow_page_leave_the_searches_of_others_alone(open_server) -> None:
+def test_slow_page_views_leave_searches_of_others_alone(open_server) -> None:
     def view(url: str) -> int:
         key = {"X-Api-Key": "viewer"}
         page = f"{url}/v1/documents/plan.pdf/pages/1"
@@ -89,7 +89,7 @@ def test_views_of_a_slow_page_leave_the_searches_of_others_alone(open_server) ->
     assert 200 in statuses
 
 
-def test_models_that_hang_leave_the_searches_of_others_alone(open_server) -> None:
+def test_hanging_models_leave_the_searches_of_others_alone(open_server) -> None:
     def status_of(url: str) -> int:
         body = {
             "query": "How high is the harbour wall?",
@@ -140,7 +140,7 @@ ANSWER, EXTRACT = "answer_with_citations", {"enabled": True, "model": EXTRACTIVE
         ("mcp", {"method": "tools/list"}, "search"),
     ],
 )
-def test_the_kind_of_work_is_read_from_the_request(route: Any, message: Any, work: str) -> None:
+def test_kind_of_work_is_read_from_the_request(route: Any, message: Any, work: str) -> None:
     body = json.dumps(message).encode()
     assert demand_of(route, body, "", 12.0, 25.0, has_remote=True).work == work
     if message == call(ANSWER):

@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.timeout(180)]
 CLIENTS = 128
 
 
-def test_128_clients_of_a_slow_verifier_are_answered_in_time(
+def test_128_slow_verifier_clients_are_answered_in_time(
     url: str,  # noqa: F811
     verifier: VerifierServer,  # noqa: F811
 ) -> None:

@@ -155,7 +155,7 @@ async def test_documents_and_passages_are_resources(url) -> None:
                 await client.read_resource(unknown)
 
 
-async def test_numbers_in_strings_and_nulls_of_defaults_are_read(url) -> None:
+async def test_numbers_in_strings_and_default_nulls_are_read(url) -> None:
     async with Client(url) as client:
         arguments = {
             "query": QUESTION,
@@ -246,7 +246,7 @@ async def test_an_answer_and_its_check(url) -> None:
     assert checked["grounding"]["grounded"] is True
 
 
-async def test_an_answer_comes_by_default_compact_and_in_structure(url) -> None:
+async def test_answers_are_compact_and_structured_by_default(url) -> None:
     async with Client(url) as client:
         tools = await tools_of(client)
         result = await client.call_tool("answer_with_citations", {"query": "What are seizures?"})
@@ -281,7 +281,7 @@ async def test_an_answer_comes_by_default_compact_and_in_structure(url) -> None:
     assert wrong["errors"][0]["path"] == "$.synthesis.model"
 
 
-async def test_results_have_two_thousand_tokens_unless_more_is_asked_for(url) -> None:
+async def test_results_have_two_thousand_tokens_by_default(url) -> None:
     arguments = {"query": QUESTION, "verbosity": "graph", "numbers": True}
     async with Client(url) as client:
         page = await client.call_tool("search_documentation", arguments)
@@ -295,7 +295,7 @@ async def test_results_have_two_thousand_tokens_unless_more_is_asked_for(url) ->
     assert shorter["more"] or shorter["graph"]["more"]
 
 
-async def test_documents_are_listed_and_a_citation_is_read_in_its_context(url) -> None:
+async def test_documents_are_listed_and_citations_read_in_context(url) -> None:
     async with Client(url) as client:
         tools = await tools_of(client)
         listed = await good(client, "list_documents")

@@ -194,7 +194,7 @@ def test_every_surface_takes_the_only_namespace_with_documents(
         assert sources and {source["uuid"] for source in sources} <= uuids
 
 
-def test_several_namespaces_are_listed_to_who_may_read_them(client: Any) -> None:
+def test_several_namespaces_are_listed_to_their_readers(client: Any) -> None:
     listed = {"two": "acme-7, cedar-5", "all": "acme-7, birch-3, cedar-5"}
     for key, names in listed.items():
         for probe in probes("Who keeps the vault code?"):

@@ -37,7 +37,7 @@ class Named(HTMLParser):
 
 
 @pytest.mark.parametrize("path", ["/", "/docs"])
-def test_a_page_and_all_it_loads_is_served_and_guarded(client: TestClient, path: str) -> None:
+def test_pages_and_their_resources_are_served_and_guarded(client: TestClient, path: str) -> None:
     page = client.get(path)
     assert page.status_code == 200
     assert page.headers["content-type"].startswith("text/html")

@@ -22,7 +22,7 @@ def stage(server_for: Any, tmp_path: Path) -> Iterator[tuple[str, list[dict[str,
         yield opened
 
 
-def test_a_browser_asks_with_token_and_key_below_the_stage(stage: Any) -> None:
+def test_browsers_send_token_and_key_below_the_stage(stage: Any) -> None:
     address, heard = stage
     with launched() as browser:
         page = browser.new_page()

@@ -173,7 +173,7 @@ def test_an_unknown_route_answers_in_their_form(url, path) -> None:
         assert ErrorReply.model_validate_json(missing.content).error.code == "not_found"
 
 
-def test_a_wrong_method_answers_in_the_form_of_its_route(url) -> None:
+def test_a_wrong_method_answers_in_the_route_format(url) -> None:
     for path in ("responses", "models", "models/extractive"):
         wrong = httpx.delete(f"{url}/v1/{path}")
         assert (wrong.status_code, wrong.json()["error"]["code"]) == (405, "method_not_allowed")

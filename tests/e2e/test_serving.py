@@ -152,7 +152,7 @@ def test_a_flood_does_not_affect_another_caller(server) -> None:
     assert sum(status == 200 for status in seconds) >= 0.8 * len(seconds)
 
 
-def test_a_connection_too_many_is_refused_as_every_other_request_is(server) -> None:
+def test_an_excess_connection_is_refused_like_any_request(server) -> None:
     request = {"url": f"{server.url}/v1/search", "headers": headers("second"), "timeout": 60}
     with contextlib.ExitStack() as stack:
         for _ in range(FILES // 3):
@@ -183,7 +183,7 @@ def test_headers_in_one_packet_are_bounded(server) -> None:
     assert refusal(reply) == (431, "headers_too_large")
 
 
-def test_two_lengths_of_a_body_are_refused_and_the_connection_ends(server) -> None:
+def test_a_refused_second_body_length_ends_the_connection(server) -> None:
     smuggled = b"GET /v1/health HTTP/1.1\r\nHost: x\r\n\r\n"
     with socket.create_connection((server.host, server.port), timeout=30) as connection:
         chunked = "Transfer-Encoding: chunked\r\n"
@@ -193,7 +193,7 @@ def test_two_lengths_of_a_body_are_refused_and_the_connection_ends(server) -> No
     assert b"invalid_request" in answer
 
 
-def test_slow_bodies_of_one_address_leave_room_for_others(server) -> None:
+def test_slow_bodies_of_an_address_leave_others_room(server) -> None:
     with contextlib.ExitStack() as stack:
         slow = [
             stack.enter_context(socket.create_connection((server.host, server.port), timeout=30))

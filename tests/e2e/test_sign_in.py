@@ -138,7 +138,7 @@ def signed_in(page: Page) -> None:
     page.locator("#who", has_text="ada@example.com").wait_for(timeout=PATIENCE_MS)
 
 
-def test_who_signs_in_gets_an_answer_and_nothing_is_kept(page: Page, issuer: Issuer) -> None:
+def test_signing_in_brings_answers_and_nothing_is_kept(page: Page, issuer: Issuer) -> None:
     submit_question(page, "What are seizures?")
     assert "key" in page.locator("#problem").inner_text().lower()
     assert page.evaluate("document.activeElement.id") == "sign-in"
@@ -159,7 +159,7 @@ def test_who_signs_in_gets_an_answer_and_nothing_is_kept(page: Page, issuer: Iss
     assert page.locator("#problem").is_visible()
 
 
-def test_an_expired_sign_in_is_said_and_can_be_renewed(page: Page, issuer: Issuer) -> None:
+def test_an_expired_sign_in_is_reported_and_renewed(page: Page, issuer: Issuer) -> None:
     issuer.lives_s = -60
     sign_in(page)
     signed_in(page)
@@ -183,7 +183,7 @@ def test_an_answer_to_another_sign_in_is_refused(
     assert not page.locator("#answer").is_visible()
 
 
-def test_a_code_that_nobody_asked_for_is_heard_by_no_one(page: Page, issuer: Issuer) -> None:
+def test_a_code_nobody_requested_is_ignored(page: Page, issuer: Issuer) -> None:
     with page.expect_popup():
         page.get_by_role("button", name="Sign in").click()
     forged = page.context.new_page()

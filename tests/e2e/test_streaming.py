@@ -78,7 +78,7 @@ def mended(stream: list[tuple[str, dict]]) -> str:
     return "".join(texts[index] for index in sorted(texts))
 
 
-def test_citations_come_first_then_checked_sentences_then_the_whole_response(url) -> None:
+def test_citations_precede_checked_sentences_and_the_whole_response(url) -> None:
     stream = events(url)
     names = [name for name, _ in stream]
     assert names[0] == "citations"
@@ -159,7 +159,7 @@ def test_an_invalid_question_is_a_problem_reply(url) -> None:
     assert reply.headers["content-type"] == "application/problem+json"
 
 
-def test_a_model_that_breaks_off_takes_nothing_back_that_was_whole(url, model) -> None:
+def test_a_model_breaking_off_keeps_its_whole_sentences(url, model) -> None:
     model.hang_after = 20
     stream = events(url, {**ASKED, "budget": {"max_tokens_gen": 512, "timeout_s": 2}})
     response = stream[-1][1]

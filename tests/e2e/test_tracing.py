@@ -128,7 +128,7 @@ def test_a_question_is_seen_with_its_parts(traced_to, accept) -> None:
     assert attributes(spans["HTTP"])["http.response.status_code"] == 200
 
 
-def test_no_text_of_question_or_passage_is_in_a_span(traced_to) -> None:
+def test_spans_hold_no_text_of_question_or_passage(traced_to) -> None:
     with closing(Receiver()) as receiver:
         url = traced_to(receiver.url)
         httpx.post(f"{url}/v1/answer", json=ASKED, headers=SENT)

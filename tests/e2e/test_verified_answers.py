@@ -75,7 +75,7 @@ def test_an_answer_is_verified_in_one_call(url: str, verifier: VerifierServer) -
     assert len(verifier.asked) == 1
 
 
-def test_a_stream_has_the_rules_verdicts_and_one_event_of_changes(url: str) -> None:
+def test_streams_have_rule_verdicts_and_a_change_event(url: str) -> None:
     stream = events(url, ASKED)
     names = [name for name, _ in stream]
     assert names[0] == "citations" and names[-2:] == ["verdicts", "response"]
@@ -89,7 +89,7 @@ def test_a_stream_has_the_rules_verdicts_and_one_event_of_changes(url: str) -> N
     assert verdicts(stream[-1][1]["grounding"]) == ["supported", "supported", "unsupported"]
 
 
-def test_a_dead_verifier_costs_verdicts_and_is_not_cached(
+def test_dead_verifiers_cost_verdicts_and_are_not_cached(
     url: str, verifier: VerifierServer
 ) -> None:
     verifier.mode = "error_500"

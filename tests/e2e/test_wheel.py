@@ -112,7 +112,7 @@ def test_python_3_12_answers_the_demo_question(tmp_path: Path, wheel: Path) -> N
     assert_demo_answers(run)
 
 
-def test_the_wheel_holds_no_common_name_and_all_its_files(wheel: Path) -> None:
+def test_wheels_hold_all_files_and_no_common_name(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as opened:
         names = opened.namelist()
     assert {name.partition("/")[0] for name in names} == {
@@ -208,7 +208,7 @@ def test_a_missing_extra_is_named_in_one_line(
     assert "Traceback" not in done.stderr
 
 
-def test_the_models_are_fetched_alone_and_the_demo_answers(shell: Run) -> None:
+def test_models_are_fetched_alone_and_the_demo_answers(shell: Run) -> None:
     first = shell("docstokg", "models")
     assert first.returncode == 0, first.stderr
     assert "checksums match" in first.stdout

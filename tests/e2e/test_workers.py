@@ -101,7 +101,7 @@ def test_a_budget_is_spent_in_all_of_them(each) -> None:
     assert statuses == [200] * 3 + [429] * 3
 
 
-def test_a_dead_worker_is_replaced_and_its_counts_stay(server, each) -> None:
+def test_dead_workers_are_replaced_and_their_counts_stay(server, each) -> None:
     clients = each()
     before = served(next(iter(clients.values())))
     dead = next(iter(clients))
@@ -137,7 +137,7 @@ def test_exactly_one_holds_the_lease_until_it_ends(tmp_path) -> None:
 
 
 @pytest.mark.skipif(not SPREADS_CONNECTIONS, reason="the kernel does not spread them")
-def test_clients_that_connect_at_once_are_shared_between_the_workers(server) -> None:
+def test_workers_share_clients_that_connect_at_once(server) -> None:
     """They all went to the worker that woke first, and the other cores stayed idle."""
     counts = {pid: len(_sockets(pid)) for pid in workers(server)}
     opened = [socket.create_connection((server.host, server.port)) for _ in range(64)]

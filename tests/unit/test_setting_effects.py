@@ -72,7 +72,7 @@ SHOWN = {
     "health_is_told_again_where_deployed": "environment",
     "keys_bind_namespaces_and_groups": "open_metrics",
     "a_key_removed_from_the_file_fails_immediately": "auth keys_file",
-    "models_are_listed_with_the_namespaces_granted_by_name": "models",
+    "models_are_listed_with_namespaces_granted_by_name": "models",
     "only_names_of_this_machine_are_answered": "hosts",
     "a_manipulation_is_found": "receipt_key",
     "a_wrong_secret_disables_only_its_provider": "secrets",

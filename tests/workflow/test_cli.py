@@ -182,7 +182,7 @@ TAMPERINGS: tuple[Tampering, ...] = (
 )  # fmt: skip
 
 
-def test_verify_proves_an_honest_response_and_finds_every_tampering(cli: Cli, answered: Path):
+def test_verify_proves_honest_responses_and_finds_every_tampering(cli: Cli, answered: Path):
     code, out, _ = cli("verify", answered)
     assert code == 0, out
     assert "0 findings" in out
@@ -277,7 +277,7 @@ def test_doctor_counts_documents_that_no_restore_returns(
     assert (code, "has every document" in " ".join(out.split())) == (0, True), out
 
 
-def test_doctor_names_the_files_of_a_model_that_are_not_there(
+def test_doctor_names_missing_files_of_a_model(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     # Where the package that holds them is not installed, the two files are fetched alone.
@@ -292,7 +292,7 @@ def test_doctor_names_the_files_of_a_model_that_are_not_there(
     assert "-> docstokg models" in flat
 
 
-def test_ask_says_once_why_a_model_did_not_answer(cli: Cli, monkeypatch: pytest.MonkeyPatch):
+def test_ask_explains_once_why_no_model_answered(cli: Cli, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("DOCSTOKG_OPENAI_API_KEY", raising=False)
     arguments = ("ask", QUESTION, "--synthesize", "gpt-4o-mini")
     _, out, _ = cli(*arguments)
@@ -338,7 +338,7 @@ def test_help_loads_nothing_heavy():
     assert done.stderr.strip() == "[]"
 
 
-def test_each_ask_leaves_a_trace_that_is_read_back(cli: Cli, copied_store: Path) -> None:
+def test_each_ask_leaves_a_readable_trace(cli: Cli, copied_store: Path) -> None:
     """In processes of their own, which end right after the answer."""
     named = ["--index", f"sqlite:///{copied_store}"]
     program = "from docstokg_local.cli.extras import main; main()"

@@ -73,7 +73,7 @@ def of_scripted_model(request: dict[str, Any], *, is_right: bool) -> str:
     return f"{case['reply'].rstrip('.')} [{right_rank if is_right else other}]."
 
 
-def test_right_replies_are_trusted_and_the_same_replies_cited_wrongly_less(
+def test_right_replies_are_trusted_less_when_wrongly_cited(
     tmp_path: Path, cache_dir: Path, client_for: Callable[..., Any]
 ) -> None:
     texts = {case["id"]: f"# {case['title']}\n\n{case['text']}\n" for case in REPLIES}

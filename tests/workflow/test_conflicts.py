@@ -84,7 +84,7 @@ def test_titles_and_dates_alone_supersede_nothing(
     assert reply["warnings"] == []
 
 
-def test_a_cycle_is_noted_at_the_load_and_ignored(
+def test_a_cycle_is_noted_when_loading_and_ignored(
     tmp_path: Path, cache_dir: Path, client_for: Any
 ) -> None:
     rejects = RejectLog(None)
@@ -99,7 +99,7 @@ def test_a_cycle_is_noted_at_the_load_and_ignored(
 
 
 @pytest.mark.parametrize("value", ["old.md", ["x", "OLD"], "docs/old.md", "The Old One", 7])
-def test_a_name_is_an_id_a_file_name_or_a_title(value: Any) -> None:
+def test_names_are_ids_file_names_or_titles(value: Any) -> None:
     from docstokg.domain.supersedes import declared
 
     old = Document("o", "docs/old.md", "old.md", "The old one", ())
@@ -109,7 +109,7 @@ def test_a_name_is_an_id_a_file_name_or_a_title(value: Any) -> None:
     assert resolved.newer == {"o": {"n"}}
 
 
-def test_an_id_wins_over_a_title_and_nothing_supersedes_itself() -> None:
+def test_ids_win_over_titles_and_nothing_supersedes_itself() -> None:
     document = Document("a", "leave", "", "x", ())
     other = Document("b", "b", "", "leave", ())
     newer = Document("c", "c", "", "leave", ("leave",))
@@ -118,7 +118,7 @@ def test_an_id_wins_over_a_title_and_nothing_supersedes_itself() -> None:
     assert links([newer]).newer == {}
 
 
-def test_links_of_a_cycle_are_left_out_and_the_others_stay() -> None:
+def test_links_of_a_cycle_alone_are_left_out() -> None:
     resolved = links(
         Document(key, key, "", "", names)
         for key, names in (("a", ("b",)), ("b", ("c",)), ("c", ("a", "d")), ("d", ()))
@@ -127,14 +127,14 @@ def test_links_of_a_cycle_are_left_out_and_the_others_stay() -> None:
     assert resolved.in_cycles == {"a", "b", "c"}
 
 
-def test_an_older_passage_directly_follows_the_newer_of_the_same_section() -> None:
+def test_older_passages_directly_follow_newer_of_their_section() -> None:
     passages = [("old", "pay"), ("x", ""), ("old", "leave"), ("new", "leave"), ("new", "pay")]
     replaced = pairs(passages, {"old": {"new"}})
     assert replaced == {0: 4, 2: 3}
     assert placed(range(5), replaced) == [4, 0, 1, 3, 2]
 
 
-def test_a_chain_stays_in_order_and_nothing_is_lost() -> None:
+def test_a_chain_stays_in_order_and_loses_nothing() -> None:
     passages = [("c", ""), ("c", "2"), ("x", ""), ("b", ""), ("a", ""), ("b", "2"), ("c", "3")]
     replaced = pairs(passages, {"c": {"b"}, "b": {"a"}})
     order = placed(range(7), replaced)
@@ -144,7 +144,7 @@ def test_a_chain_stays_in_order_and_nothing_is_lost() -> None:
     assert order[:3] == [4, 5, 1] or order[:3] == [4, 3, 0]
 
 
-def test_parallel_texts_warn_of_nothing_and_give_the_value_asked_for(
+def test_parallel_texts_give_the_asked_value_without_warning(
     tmp_path: Path, cache_dir: Path, client_for: Any
 ) -> None:
     wrong = []

@@ -8,7 +8,7 @@ from docstokg.observability import Telemetry
 from docstokg_local.engine.workflow import logging_crashes
 
 
-def test_a_crash_is_told_with_its_place_and_without_its_message(capsys) -> None:
+def test_a_crash_is_logged_by_place_without_message(capsys) -> None:
     def broken(event, context):
         raise ValueError(f"cannot read {event['query']}")
 

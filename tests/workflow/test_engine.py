@@ -90,7 +90,7 @@ def test_a_missing_function_is_named() -> None:
 
 
 @pytest.mark.parametrize("branch", [False, True])
-def test_a_tasks_time_may_be_read_from_a_variable(branch: bool) -> None:
+def test_task_times_may_be_read_from_a_variable(branch: bool) -> None:
     task_states = states(["States.Timeout"], TimeoutSeconds="{% $seconds %}")
     if branch:
         branches = [{"StartAt": "T", "States": task_states}]
@@ -142,7 +142,7 @@ def run_question(handlers: dict[str, Any]) -> Ask:
     return run
 
 
-def test_a_choice_changed_in_the_file_changes_the_answer(run_question: Ask) -> None:
+def test_choices_changed_in_the_file_change_the_answer(run_question: Ask) -> None:
     states, whole = run_question(ASL)
     assert "Expand" in states
     assert any(citation["kg_evidence"] for citation in whole["citations"])
@@ -166,7 +166,7 @@ def test_a_choice_changed_in_the_file_changes_the_answer(run_question: Ask) -> N
         (NothingToCite("gone"), (503, "nothing_to_cite"), ""),
     ],
 )
-def test_a_deadline_that_passes_is_told_from_a_broken_index(
+def test_a_passed_deadline_differs_from_a_broken_index(
     error: Exception,
     code: tuple[int, str],
     reasons: str,
@@ -183,7 +183,7 @@ def test_a_deadline_that_passes_is_told_from_a_broken_index(
 
 
 @pytest.mark.parametrize(("setting", "threads"), [(None, "1"), ("3", "3")])
-def test_the_linear_algebra_of_a_question_stays_in_its_thread(
+def test_linear_algebra_stays_in_the_question_s_thread(
     setting: str | None, threads: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With two threads a question's sparse weights cost six times the processor time."""

@@ -31,7 +31,7 @@ def named(client: Any, query: str) -> dict[str, Any]:
     return {c["chunk_id"]: c["kg_evidence"] for c in citations}
 
 
-def test_names_that_a_text_ties_are_one_until_they_are_split(
+def test_names_tied_by_a_text_unite_until_split(
     town: Path, client_for: Any, settings_for: Any, cache_dir: Path, capsys: Any
 ) -> None:
     query = "What is due at Hof Bridge?"

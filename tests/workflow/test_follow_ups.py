@@ -112,7 +112,7 @@ def test_condensed_follow_ups_find_what_whole_questions_find(
     assert sums["model"] > sums["rule"]
 
 
-def test_the_model_reads_the_turns_fenced_and_the_answer_is_measured(
+def test_models_read_fenced_turns_and_answers_are_measured(
     cheeses: Any, model: ModelServer
 ) -> None:
     reply = answer_of(cheeses, ASKED)
@@ -135,7 +135,7 @@ def test_the_model_reads_the_turns_fenced_and_the_answer_is_measured(
     "reply",
     ["", "x" * 5000, "Two lines\nof text", "<think>long thoughts", "a", 7 * "\u200b"],
 )
-def test_a_reply_that_is_no_question_leaves_the_rule(
+def test_replies_that_are_no_question_leave_the_rule(
     cheeses: Any, model: ModelServer, reply: str
 ) -> None:
     model.answer = condensing_to(reply)
@@ -146,7 +146,7 @@ def test_a_reply_that_is_no_question_leaves_the_rule(
     assert not answer["warnings"]
 
 
-def test_control_characters_are_removed_and_a_whole_question_stays_as_sent(
+def test_control_characters_go_and_whole_questions_stay_unchanged(
     cheeses: Any, model: ModelServer
 ) -> None:
     model.answer = condensing_to(f"\u202e\x07{WHOLE}\u200b ")
@@ -167,9 +167,7 @@ def test_a_failing_model_leaves_the_rule(cheeses: Any, model: ModelServer, mode:
     assert [body["max_tokens"] for _, body in model.requests[-2:]] == [64, 200]
 
 
-def test_a_model_that_is_slow_to_condense_degrades_nothing(
-    cheeses: Any, model: ModelServer
-) -> None:
+def test_a_model_slow_to_condense_degrades_nothing(cheeses: Any, model: ModelServer) -> None:
 
     def late(body: dict[str, Any]) -> str:
         if "Rewrite" in body["messages"][0]["content"]:
@@ -183,9 +181,7 @@ def test_a_model_that_is_slow_to_condense_degrades_nothing(
     assert not reply["diagnostics"]["degraded"]
 
 
-def test_without_a_remote_model_or_a_history_nobody_is_asked(
-    cheeses: Any, model: ModelServer
-) -> None:
+def test_nobody_is_asked_without_remote_model_or_history(cheeses: Any, model: ModelServer) -> None:
     search = cheeses.post("/v1/search", json={"query": ASKED, "history": HISTORY}).json()
     assert search["query_used_by"] == "rule"
     quoted = answer_of(cheeses, ASKED, synthesis={"enabled": True, "model": "extractive"})

@@ -98,7 +98,7 @@ def test_a_reader_who_goes_away_is_no_error(small_store: Path, cache_dir: Path) 
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_folder_has_its_own_store_and_it_is_named(
+def test_each_folder_has_a_separate_named_store(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("DOCSTOKG_INDEX_URL", "DOCSTOKG_GRAPH_URL"):

@@ -229,7 +229,7 @@ def test_the_model_reads_relations_with_their_type(wiring: Wiring) -> None:
     assert f"Dravet syndrome -has_phenotype-> Seizure (stated in [{edge}])" in related
 
 
-def test_a_walk_without_a_question_follows_the_weights_of_edges(small_client: Any) -> None:
+def test_a_walk_without_question_follows_the_edge_weights(small_client: Any) -> None:
     response = small_client.post(
         "/v1/traverse", json={"seed_ids": ["MONDO:0100135"], "max_depth": 1}
     )
@@ -243,7 +243,7 @@ def test_a_walk_without_a_question_follows_the_weights_of_edges(small_client: An
     assert nothing.json()["errors"][0]["path"] == "$.seed_ids"
 
 
-def test_the_cursor_of_a_view_goes_on_where_the_view_ended(small_client: Any) -> None:
+def test_cursors_of_a_view_continue_where_it_ended(small_client: Any) -> None:
     body = {"query": QUESTION, "verbosity": "graph"}
     whole = small_client.post("/v1/answer", json=body).json()["graph"]
     few = {**body, "limits": {"graph": {"max_nodes_hard": 4}}}

@@ -125,7 +125,7 @@ def folder_of(count: int) -> Stages:
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 41, 2001])
-def test_every_object_of_the_prefix_reaches_the_store_once(count: int) -> None:
+def test_every_object_under_the_prefix_is_stored_once(count: int) -> None:
     stages = folder_of(count)
     done = ran(stages)
     assert (done.status, done.output) == ("SUCCEEDED", {"done": True})
@@ -145,7 +145,7 @@ def test_every_object_of_the_prefix_reaches_the_store_once(count: int) -> None:
         assert closing["results"][stage]["Key"].startswith(f"runs/run-1/results/{stage}/")
 
 
-def test_book_and_close_go_on_from_where_they_stopped() -> None:
+def test_book_and_close_go_on_where_they_stopped() -> None:
     stages = folder_of(3)
     stages.rounds = 4
     assert ran(stages).status == "SUCCEEDED"
@@ -191,7 +191,7 @@ def test_what_fails_once_is_tried_again(stage: str, error: str) -> None:
 
 @pytest.mark.parametrize("stage", ["encode", "names"])
 @pytest.mark.parametrize("error", ["ValueError", "Runtime.ExitError", "States.Timeout"])
-def test_a_shard_that_ends_its_readers_ends_no_run(stage: str, error: str) -> None:
+def test_a_shard_ending_its_readers_ends_no_run(stage: str, error: str) -> None:
     stages = folder_of(120)
     work = getattr(stages, stage)
 
@@ -219,7 +219,7 @@ def test_a_shard_that_ends_its_readers_ends_no_run(stage: str, error: str) -> No
         *((stage, "Runtime.ExitError") for stage in ("resolve", "write", "close")),
     ],
 )
-def test_a_stage_that_stays_broken_gives_the_lease_back_and_fails(stage: str, error: str) -> None:
+def test_a_broken_stage_fails_and_returns_the_lease(stage: str, error: str) -> None:
     stages = folder_of(3)
     stages.broken = {stage: error}
     done = ran(stages)
@@ -266,7 +266,7 @@ def retried(tasks: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     return {name: task for name, task in tasks.items() if name not in {*small, "Lost"}}
 
 
-def test_every_task_has_a_time_and_is_tried_again() -> None:
+def test_every_task_has_a_timeout_and_retries() -> None:
     tasks = every_task(ASL["States"])
     assert tasks["Lost"]["Resource"].endswith("s3:putObject")
     for name, task in retried(tasks).items():

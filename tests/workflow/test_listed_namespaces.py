@@ -76,7 +76,7 @@ def test_namespace_without_vectors_has_no_encoder(
     assert encoders["words"] is None
 
 
-def test_running_load_is_not_unfinished_until_it_is_killed(
+def test_a_running_load_is_unfinished_only_when_killed(
     folder: Path, tmp_path: Path, cache_dir: Path, cli: Any
 ) -> None:
     path = tmp_path / "store.sqlite"

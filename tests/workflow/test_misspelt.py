@@ -47,7 +47,7 @@ def test_words_from_elsewhere_are_never_corrected(demo: Path, client_for: Any) -
 
 
 @pytest.mark.slow
-def test_misspelt_names_of_the_demo_are_read_as_meant(demo: Path, client_for: Any) -> None:
+def test_misspelt_demo_names_are_read_as_meant(demo: Path, client_for: Any) -> None:
     client = client_for(demo, embed_provider="none")
     warnings_by_name = {
         wrong: read_as(client, f"Which diseases show {wrong}?") for wrong in MISSPELT

@@ -26,7 +26,7 @@ QUESTIONS = ("Wann fährt die Bahn nach Brixen?", "Was liegt unter dem Rathaus?"
 
 
 @pytest.mark.slow
-def test_a_namespace_is_asked_while_it_moves_to_another_encoder(
+def test_a_namespace_answers_while_moving_to_another_encoder(
     tmp_path: Path, settings_for: Callable[..., Settings]
 ) -> None:
     rows = [{"id": f"d{i}", "doc_id": f"d{i}", "text": text} for i, text in enumerate(TEXTS)]

@@ -348,7 +348,7 @@ def test_every_way_in_returns_a_receipt(
     assert published == json.loads((tmp_path / "keys.json").read_text())
 
 
-def test_without_a_key_a_receipt_is_refused_and_nothing_is_published(
+def test_a_missing_key_refuses_receipts_and_publishes_nothing(
     small_store: Path, tmp_path: Path, client_for: Any
 ) -> None:
     client = client_for(small_store)
@@ -362,7 +362,7 @@ def test_without_a_key_a_receipt_is_refused_and_nothing_is_published(
     assert broken.get("/.well-known/docstokg-keys.json").status_code == 503
 
 
-def test_a_receipt_counts_for_the_limit_and_is_signed_after_it(
+def test_receipts_count_for_the_limit_before_being_signed(
     cli: Cli, saved: Path, key: Path, tmp_path: Path
 ) -> None:
     """From 400 kB to 20: first uncited passages go with their texts, at last the receipt."""

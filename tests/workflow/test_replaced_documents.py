@@ -152,7 +152,7 @@ def test_replaced_documents_are_noticed_whichever_is_loaded_first(
 KINDS = [("2021", "2024"), ("Q1 2024", "Q3 2024"), ("v1.2", "v2.0"), ("France", "Spain")]
 
 
-def test_a_named_edition_or_country_is_answered_without_a_notice(
+def test_named_editions_or_countries_are_answered_without_notice(
     tmp_path: Path, cache_dir: Path, client_for: Callable[..., Any]
 ) -> None:
     files: dict[str, str | bytes] = {}
@@ -206,7 +206,7 @@ def test_a_declaration_names_one_document(sentence: str, verb: str | None, fits:
     } == fits
 
 
-def test_a_number_names_a_document_of_the_same_set() -> None:
+def test_a_number_names_documents_of_the_same_set() -> None:
     documents = [
         Document(number, f"pep-{number:04}.rst", "", f"PEP {number}: Title", ())
         for number in (386, 440, 3860)

@@ -143,7 +143,7 @@ def client_and_server(
             yield client, server
 
 
-def test_every_field_is_tried_here_or_where_it_says() -> None:
+def test_every_field_is_tried_here_or_elsewhere() -> None:
     named = set(fields(RAGRequest))
     assert named == CHANGES.keys() | ELSEWHERE.keys()
     assert all(Path(file).is_file() for file in ELSEWHERE.values())
@@ -256,7 +256,7 @@ def test_the_boost_changes_the_order(small_store: Path, client_for: Any) -> None
     assert len(orders) == 3
 
 
-def test_the_switch_of_the_traversal_tool_and_of_a_provider(mills: Path, client_for: Any) -> None:
+def test_switches_disable_the_traversal_tool_and_a_provider(mills: Path, client_for: Any) -> None:
     walk = {"seed_ids": ["M:5"], "query": BASE["query"]}
     for on, status in ((True, 200), (False, 404)):
         client = client_for(mills, feature_traversal_tool=on)

@@ -25,7 +25,7 @@ def answer_of(client: Any, name: str, tokens: int, query: str = QUESTION) -> dic
 
 
 @pytest.mark.parametrize("tokens", [1, 5, 10])
-def test_a_quotation_that_does_not_fit_names_the_budget(small_client: Any, tokens: int) -> None:
+def test_a_quotation_too_long_names_the_budget(small_client: Any, tokens: int) -> None:
     reply = answer_of(small_client, "extractive", tokens)
     assert (reply["answer"], reply["confidence"], reply["grounding"]) == ("", 0.0, None)
     assert reply["citations"]

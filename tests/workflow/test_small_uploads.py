@@ -122,7 +122,7 @@ def test_what_fails_once_is_done_by_the_maps(tmp_path: Path, function: str, erro
     assert ("Read" if function == "Read" else "Compute") in run.ended.states
 
 
-def test_an_upload_during_another_load_of_its_namespace_waits(tmp_path: Path) -> None:
+def test_uploads_wait_for_other_loads_of_their_namespace(tmp_path: Path) -> None:
     place, tries = Place(tmp_path / "few"), 3
     lease = "runs/leases/default.json"
     holder = json.dumps({"run_id": "other", "until": time.time() + 600}).encode()

@@ -66,7 +66,7 @@ def answer_of(client: Any, **fields: Any) -> dict[str, Any]:
     return dict(client.post("/v1/answer", json=answer_request(QUESTION) | fields).json())
 
 
-def test_an_answer_follows_the_stored_path_and_cites_the_passage_of_each_edge(client: Any) -> None:
+def test_answers_follow_stored_paths_and_cite_each_edge(client: Any) -> None:
     answer = answer_of(client)
     ranks = {citation["doc_id"]: citation["rank"] for citation in answer["citations"]}
     apple, tsmc = f" [{ranks['apple']}].", f" [{ranks['tsmc']}]."
@@ -80,7 +80,7 @@ def test_an_answer_follows_the_stored_path_and_cites_the_passage_of_each_edge(cl
     assert answer["notes"] == [f"{fact} (stated in [{rank}])" for fact, rank in ranked_facts]
 
 
-def test_without_the_graph_the_answer_says_less_and_the_response_why(client: Any) -> None:
+def test_without_graph_answers_say_less_and_responses_why(client: Any) -> None:
     answer = answer_of(client, kg_expansion={"enabled": False})
     assert "TSMC" not in answer["answer"]
     assert answer["notes"] == []
@@ -94,7 +94,7 @@ def test_a_path_needs_each_of_its_relations(client: Any) -> None:
     assert SUPPLY[:-1] not in answer["answer"]
 
 
-def test_a_passage_that_answers_is_not_replaced_by_a_path(client: Any) -> None:
+def test_a_path_never_replaces_an_answering_passage(client: Any) -> None:
     query = "Which risks does NVIDIA name about its suppliers in Taiwan?"
     answer = answer_of(client, query=query)
     assert answer["answer"].startswith("NVIDIA's risks include its suppliers in Taiwan")

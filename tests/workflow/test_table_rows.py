@@ -16,7 +16,7 @@ RIGHT = 68
 """Least number of right answers of 80; 80 on 2026-11-26."""
 
 
-def test_a_question_for_a_cell_quotes_its_row_alone(tmp_path: Path, cache_dir: Path) -> None:
+def test_questions_for_a_cell_quote_its_row_alone(tmp_path: Path, cache_dir: Path) -> None:
     files, questions = files_and_questions()
     assert (len(files), len(questions)) == (40, 80)
     store = tmp_path / "store.sqlite"

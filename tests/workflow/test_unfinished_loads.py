@@ -49,7 +49,7 @@ def stored_vault(tmp_path: Path, cache_dir: Path, namespace: str) -> Path:
     return path
 
 
-def test_a_killed_load_is_unfinished_in_its_namespace_alone_on_every_surface(
+def test_every_surface_shows_killed_loads_unfinished_per_namespace(
     tmp_path: Path, cache_dir: Path, cli: Any
 ) -> None:
     path = stored_vault(tmp_path, cache_dir, "beta")

@@ -101,7 +101,7 @@ def test_a_500_is_said_of_a_500_only(
     assert f"Model gpt-4o-mini {sentence}" in failed.json()["warnings"]
 
 
-def test_without_a_valid_marker_confidence_is_the_formula_of_similarity(
+def test_without_valid_markers_confidence_follows_similarity_alone(
     client: Any, model: ModelServer
 ) -> None:
     unmarked = "Seizures are sudden, uncontrolled electrical events in the brain."
@@ -114,7 +114,7 @@ def test_without_a_valid_marker_confidence_is_the_formula_of_similarity(
     assert reply["confidence"] == pytest.approx(0.3 * parts["similarity"], abs=1e-3)
 
 
-def test_the_named_times_add_up_to_the_total_and_a_slow_verifier_is_in_the_check(
+def test_named_times_sum_up_and_include_slow_verifiers(
     small_store: Path, client_for: Callable[..., Any]
 ) -> None:
     with serving(ModelServer(answer=RIGHT)) as model, verifier_serving() as verifier:
@@ -188,7 +188,7 @@ ASKED = {
 }  # fmt: skip
 
 
-def test_no_question_to_one_page_is_kept_from_a_model(
+def test_every_question_to_a_page_reaches_a_model(
     tmp_path: Path, cache_dir: Path, client_for: Callable[..., Any]
 ) -> None:
     (tmp_path / "pages").mkdir()
