@@ -13,6 +13,7 @@ import urllib.request
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import boto3
@@ -38,6 +39,8 @@ class Account:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.port = folder, free_port()
+        # boto3's default session is not safe for threads that create clients.
+        self._creation = Lock()
         self.url = f"http://127.0.0.1:{self.port}"
         self.variables = {
             "AWS_ENDPOINT_URL": self.url,
@@ -103,14 +106,15 @@ class Account:
             read_timeout=900,
             s3={"addressing_style": "path"},
         )
-        return make(
-            service,
-            endpoint_url=self.url,
-            region_name=REGION,
-            aws_access_key_id=ACCOUNT,
-            aws_secret_access_key="emulated",
-            config=config,
-        )
+        with self._creation:
+            return make(
+                service,
+                endpoint_url=self.url,
+                region_name=REGION,
+                aws_access_key_id=ACCOUNT,
+                aws_secret_access_key="emulated",
+                config=config,
+            )
 
     def cdk(self, *arguments: str, fails: bool = False) -> str:
         """Run the CDK command line as in the guide; return its output."""

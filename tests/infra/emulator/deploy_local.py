@@ -390,13 +390,21 @@ def go(run: Run) -> None:
         notes.append(run.whole())
     if run.stores is not None:
         operate(run, assembly)
-    for name in ("destroy", "deploy again", "destroy again"):
-        with run.step(name) as notes:
-            if name == "deploy again":
-                run.deploy(assembly)
-                notes.append(run.whole())
-            else:
-                destroy(run.target(), run.account, notes.append)
+    with ThreadPoolExecutor(1) as pool:
+        # The other environments share no stack with dev, which is deleted meanwhile.
+        others = pool.submit(create_others, run)
+        for name in ("destroy", "deploy again", "destroy again"):
+            with run.step(name) as notes:
+                if name == "deploy again":
+                    run.deploy(assembly)
+                    notes.append(run.whole())
+                else:
+                    destroy(run.target(), run.account, notes.append)
+        others.result()
+
+
+def create_others(run: Run) -> None:
+    """Synthesise and create the environments that nothing is asked of."""
     for name in CREATED:
         with run.step(f"{name}, up to creation") as notes:
             target = replace(environment(name), account=ACCOUNT)
