@@ -1,13 +1,14 @@
 """A small language model with the product's prompt and with a plain one, on the same passages.
 
     python -m benchmarks.small_model ask FOLDER[:FIRST]... --model NAME --out OUT.jsonl
+                                       [--rules FILE]
     python -m benchmarks.small_model report OUT.jsonl... [--rows ROWS.jsonl]
 
 Each FOLDER (med, mus, own_...) contains `given.jsonl` (training.passages). `ask` sends its first
 passages to three arms: the built-in model; NAME, served at DOCSTOKG_LLM_BASE_URL, through the
 synthesis step and the check; and NAME with PLAIN. There is no time limit. One line is written per
 question; a second run adds missing ones. The FIRST questions of a set are skipped, as the first ten
-were used while the prompt was written.
+were used while the prompt was written. FILE holds other rules than the prompt's, for a trial.
 
 `report` uses a rule that is blind to the arm: `is_right` of the evaluation (a short reference
 answer verbatim, else half of its content words), also against any of `accept`; an abstention is
@@ -71,7 +72,10 @@ def main() -> None:
     arguments.add_argument("--model")
     arguments.add_argument("--out", type=Path)
     arguments.add_argument("--rows", type=Path)
+    arguments.add_argument("--rules", type=Path)
     options = arguments.parse_args()
+    if options.rules:
+        vars(prompt)["_RULES"] = options.rules.read_text("utf-8")
     if options.do == "ask":
         ask_all(options.paths, options.model, options.out)
     else:

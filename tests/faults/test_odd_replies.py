@@ -148,7 +148,7 @@ KINDS: dict[str, tuple[list[str], str | None]] = {
     "decorated marker": (
         [
             f"{GATE} [[1]].", f"{GATE} [1](gate.md).", f"{GATE} <sup>1</sup>.", f"{GATE} [doc 1].",
-            f"{GATE} \\[1\\].",
+            f"{GATE} \\[1\\].", f"{GATE}. <<<PASSAGE 1>>>",
         ],
         None,
     ),
@@ -159,6 +159,7 @@ KINDS: dict[str, tuple[list[str], str | None]] = {
         ],
         None,
     ),
+    "late abstention": ([f"{reply}\n\n{ABSTENTION}" for reply in PROVEN], None),
     "abstention": (
         [
             "I don't know.", "The passages do not say when it opens.",
@@ -237,6 +238,7 @@ def check(body: dict[str, Any], answer: str | None) -> None:
     if answer is not None:
         assert body["answer"] == answer
         return
+    assert ABSTENTION not in body["answer"]
     sentences = [row for row in body["grounding"]["sentences"] if "no_claim" not in row["reasons"]]
     assert sentences
     assert all(row["verdict"] == "supported" for row in sentences), body["answer"]

@@ -13,7 +13,7 @@ from docstokg.domain.budget import fitting, tokens
 EXAMPLE = "The valve opens at 4 bar [2] and closes at 3 bar [1][2]."
 _RULES = f"""Answer the question from the numbered passages, and from nothing else.
 
-1. Begin with the answer itself, and say nothing that was not asked for.
+1. First copy, word for word, the sentence or table row of a passage that answers the question, with the number of its passage. Add a sentence of your own only if the copied one does not answer by itself.
 2. End every sentence with the number of the passage that states it: [1], or [1][2] where both do.
 3. Copy numbers, units, names and quotations as the passage writes them.
 4. If the passages hold only a part of the answer, give that part and say what is missing. If they contradict each other, give what each of them states.
@@ -148,8 +148,9 @@ def printable(text: str) -> str:
 
 
 def without_echo(answer: str) -> str:
-    """Return an answer without echoed prompt examples and fences."""
-    answer = _ECHOED_ANYWHERE.sub("", answer.replace(EXAMPLE, ""))
+    """Return an answer without echoed examples and fences; a fence after words is a marker."""
+    answer = _FENCED_RANK.sub(r" [\1]", answer.replace(EXAMPLE, ""))
+    answer = _ECHOED_ANYWHERE.sub("", answer)
     while fence := _ECHOED.search(answer):
         answer = answer[: fence.start()]
     return answer
@@ -170,6 +171,7 @@ _BREAKS = str.maketrans("\n\t", "  ")
 _ECHOED = re.compile(
     r"(?:<<<PASSAGE (?:\d{1,6}|question)\s{0,9}(?:>>>)?|PASSAGE (?:\d{1,6}|question)>>>)\s*\Z"
 )
+_FENCED_RANK = re.compile(r"(?<=\S)[ \t]?<<<PASSAGE (\d{1,6})>>>")
 _ECHOED_ANYWHERE = re.compile(
     r"^[ \t]{0,9}(?:<<<PASSAGE \d{1,6}|PASSAGE \d{1,6}>>>)[ \t]{0,9}(?:\n|\Z)"
     r"|<<<PASSAGE \d{1,6}>>>",
