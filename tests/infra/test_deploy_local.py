@@ -4,6 +4,7 @@ import os
 import shutil
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -37,18 +38,21 @@ OPERATION = (
 
 
 def test_the_last_line_names_a_failed_step(tmp_path: Path) -> None:
-    """All programs but npx and Java are on the search path of this run."""
+    """Neither npx nor servers are there: their cache is empty, and Maven not on the search path."""
     if shutil.which("node") is None:
         pytest.skip("nothing of the guide can run: node is not there")
     for folder in map(Path, os.get_exec_path()):
         for program in folder.iterdir() if folder.is_dir() else ():
-            if program.name not in ("npx", "java") and not (tmp_path / program.name).exists():
+            if program.name not in ("npx", "mvn") and not (tmp_path / program.name).exists():
                 (tmp_path / program.name).symlink_to(program)
     from infra.package import build
 
     build("host")
     command = [sys.executable, "-m", "tests.infra.emulator.deploy_local"]
-    done = ran(*command, cwd=ROOT, env={**os.environ, "PATH": str(tmp_path)})
+    with TemporaryDirectory() as cache:
+        Path(cache).chmod(0o755)  # else a cache of other users of the machine is taken
+        environment = {**os.environ, "PATH": str(tmp_path), "DOCSTOKG_CACHE_DIR": cache}
+        done = ran(*command, cwd=ROOT, env=environment)
     assert done.returncode == 1, done.stderr[-3000:]
     assert done.stderr.splitlines()[-1] == (
         'make deploy-local: the step "bootstrap" failed: '
