@@ -12,7 +12,7 @@ from tests.builders import answer_request, write_files
 from tests.conftest import load_folder
 
 PARALLEL = json.loads(Path(__file__).with_name("parallel_texts.json").read_text("utf-8"))
-LEAST_RIGHT = 21
+LEAST_RIGHT = 22
 """Of the 25 questions; the issue asks for 30 of 36."""
 
 LEAVE = "Employees of Zorwick accrue {} days of annual leave.\n"

@@ -100,7 +100,7 @@ def parallel(query: str, pool: Sequence[Candidate], best: int, *, every: bool) -
     `every`: return all of the same form, such as for "which is the oldest".
     """
     names = [fold(name) for name in capitalised_names(query)]
-    chosen = f" {fold(pool[best].unit.text)} "
+    chosen = _with_heads(pool[best])
     others = [name for name in dict.fromkeys(names) if f" {name} " not in chosen]
     is_comparison = len(names) > len(others) > 0 and _COMPARING.search(query) is not None
     if pool[best].unit.kind in ("code", "list") or not (every or is_comparison):
@@ -118,16 +118,22 @@ def parallel(query: str, pool: Sequence[Candidate], best: int, *, every: bool) -
         return tuple(same[:MOST_STATEMENTS]) if len(same) > 1 else ()
     places = [best]
     for name in others:
-        about = (p for p in same if f" {name} " in f" {fold(pool[p].unit.text)} ")
+        about = (place for place in same if f" {name} " in _with_heads(pool[place]))
         if (place := next(about, None)) is not None and place not in places:
             places.append(place)
     return tuple(sorted(places)) if len(places) > 1 else ()
 
 
+def _with_heads(candidate: Candidate) -> str:
+    """Return a unit's folded text after its title and heading, between spaces."""
+    unit = candidate.unit
+    return f" {fold(f'{candidate.block.subject} {unit.heading} {unit.text}')} "
+
+
 def _form(candidate: Candidate) -> frozenset[str]:
     """Return the stems of a unit without names and numbers."""
     text = candidate.unit.text
-    names = {word for name in capitalised_names(f"{text}") for word in stems(name)}
+    names = {word for name in capitalised_names(text) for word in stems(name)}
     first = WORD.search(text)
     lead = {normalise(first[0])} if first is not None and first[0][:1].isupper() else set()
     words = candidate.words - names - lead
