@@ -32,7 +32,7 @@ help: ## list the targets
 demo: ## set up, build the demo store and ask a question (EXTRAS=llm: more packages; INDEX=, GRAPH=: other stores)
 	@scripts/setup $(LOCK) && mkdir -p .docstokg && .venv/bin/docstokg demo $(STORES)
 
-test: ## set up and run the quick tests: unit, contracts, workflow, page, synth (fifteen minutes)
+test: ## set up and run the quick tests: unit, contracts, workflow, page, synth (seven minutes)
 	@scripts/setup requirements.lock && $(PYTEST) $(QUICK) -m "not services and not slow"
 
 test-all: test ## also run all other tests: servers, faults, kills, wheels, deployment guide
