@@ -164,3 +164,13 @@ def test_parallel_texts_give_the_asked_value_without_warning(
                 wrong.append((question, answer))
     assert count == 25
     assert count - len(wrong) >= LEAST_RIGHT, wrong
+
+
+def test_a_name_of_all_sections_lists_them_all(
+    tmp_path: Path, cache_dir: Path, client_for: Any
+) -> None:
+    (case,) = (case for case in PARALLEL if case["kind"] == "trail sheets")
+    load_folder(write_files(tmp_path / "in", case["files"]), tmp_path / "store.sqlite", cache_dir)
+    question = "How many metres do the trails of the Orrin valley climb?"
+    answer = answer_of(client_for(tmp_path / "store.sqlite"), question)["answer"]
+    assert all(height in answer for height in ("210", "640", "35 ", "1150"))

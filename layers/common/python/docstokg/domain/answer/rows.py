@@ -100,7 +100,7 @@ def parallel(query: str, pool: Sequence[Candidate], best: int, *, every: bool) -
     `every`: return all of the same form, such as for "which is the oldest".
     """
     names = [fold(name) for name in capitalised_names(query)]
-    chosen = _with_heads(pool[best])
+    chosen = f" {fold(pool[best].unit.text)} "
     others = [name for name in dict.fromkeys(names) if f" {name} " not in chosen]
     is_comparison = len(names) > len(others) > 0 and _COMPARING.search(query) is not None
     if pool[best].unit.kind in ("code", "list") or not (every or is_comparison):
@@ -115,19 +115,21 @@ def parallel(query: str, pool: Sequence[Candidate], best: int, *, every: bool) -
         numbers = asked_values(query)
         if len(names) > len(others) or any(number.share(values(chosen)) for number in numbers):
             return ()
+        named = _headed(pool[best], names)
+        same = [place for place in same if named <= _headed(pool[place], names)]
         return tuple(same[:MOST_STATEMENTS]) if len(same) > 1 else ()
     places = [best]
     for name in others:
-        about = (place for place in same if f" {name} " in _with_heads(pool[place]))
+        about = (p for p in same if f" {name} " in f" {fold(pool[p].unit.text)} ")
         if (place := next(about, None)) is not None and place not in places:
             places.append(place)
     return tuple(sorted(places)) if len(places) > 1 else ()
 
 
-def _with_heads(candidate: Candidate) -> str:
-    """Return a unit's folded text after its title and heading, between spaces."""
-    unit = candidate.unit
-    return f" {fold(f'{candidate.block.subject} {unit.heading} {unit.text}')} "
+def _headed(candidate: Candidate, names: Sequence[str]) -> set[str]:
+    """Return the folded names that a unit's title or heading has."""
+    heads = f" {fold(f'{candidate.block.subject} {candidate.unit.heading}')} "
+    return {name for name in names if f" {name} " in heads}
 
 
 def _form(candidate: Candidate) -> frozenset[str]:
