@@ -1,18 +1,23 @@
 """A small language model with the product's prompt and with a plain one, on the same passages.
 
     python -m benchmarks.small_model ask FOLDER[:FIRST]... --model NAME --out OUT.jsonl
-                                       [--rules FILE]
+                                       [--ids ROWS.jsonl] [--rules FILE]
     python -m benchmarks.small_model report OUT.jsonl... [--rows ROWS.jsonl]
 
 Each FOLDER (med, mus, own_...) contains `given.jsonl` (training.passages). `ask` sends its first
 passages to three arms: the built-in model; NAME, served at DOCSTOKG_LLM_BASE_URL, through the
 synthesis step and the check; and NAME with PLAIN. There is no time limit. One line is written per
 question; a second run adds missing ones. The FIRST questions of a set are skipped, as the first ten
-were used while the prompt was written. FILE holds other rules than the prompt's, for a trial.
+were used while the prompt was written. With `--ids` exactly the questions whose id is in ROWS.jsonl
+are asked. FILE holds other rules than the prompt's, for a trial.
+
+`small_model_rows.jsonl` holds a reader's verdicts on the trial of decisions/small-models.md, by
+set, arm and kind; `small_model_questions.jsonl` its thirteen questions that no other set has.
 
 `report` uses a rule that is blind to the arm: `is_right` of the evaluation (a short reference
 answer verbatim, else half of its content words), also against any of `accept`; an abstention is
-wrong. `--rows` keeps id, right, refused and seconds.
+wrong, unless the reference is "-" (a near miss: nothing answers). `--rows` keeps id, right, refused
+and seconds.
 """
 
 import argparse
@@ -73,29 +78,34 @@ def main() -> None:
     arguments.add_argument("--out", type=Path)
     arguments.add_argument("--rows", type=Path)
     arguments.add_argument("--rules", type=Path)
+    arguments.add_argument("--ids", type=Path)
     options = arguments.parse_args()
     if options.rules:
         vars(prompt)["_RULES"] = options.rules.read_text("utf-8")
     if options.do == "ask":
-        ask_all(options.paths, options.model, options.out)
+        ids = {row["id"] for row in _rows(options.ids)} if options.ids else None
+        ask_all(options.paths, options.model, options.out, ids)
     else:
         report([Path(path) for path in options.paths], options.rows)
 
 
-def ask_all(folders: list[str], model: str, out: Path) -> None:
-    """Write a line for each question that is not in the file yet, alternating between sets."""
+def ask_all(folders: list[str], model: str, out: Path, ids: set[str] | None = None) -> None:
+    """Write a line for each question that is not in the file yet, alternating between sets.
+
+    `ids`: those to ask; None: the usual part of each set.
+    """
     placed = []
     for named in folders:
         name, _, first = named.partition(":")
         folder, begin = Path(name), int(first or FITTED)
-        rows = [
-            row
-            for row in _rows(folder / "given.jsonl")
-            if row.get("type") in (None, "Fact Retrieval", "answerable")
-        ]
-        count = ASKED.get(folder.name, ASKED_ELSEWHERE)
-        batch = rows[begin : begin + count]
-        placed += [(n / count, row["id"], row) for n, row in enumerate(batch)]
+        batch = list(_rows(folder / "given.jsonl"))
+        if ids is not None:
+            batch = [row for row in batch if row["id"] in ids]
+        else:
+            kinds = (None, "Fact Retrieval", "answerable")
+            batch = [row for row in batch if row.get("type") in kinds]
+            batch = batch[begin : begin + ASKED.get(folder.name, ASKED_ELSEWHERE)]
+        placed += [(n / len(batch), row["id"], row) for n, row in enumerate(batch)]
     answered = {row["id"] for row in _rows(out)} if out.exists() else set()
     changes = {"models": (model, extractive.MODEL)}
     wiring = Wiring(Settings.from_environment(os.environ).model_copy(update=changes), QUIET)
@@ -153,8 +163,9 @@ def _judged(row: Row, arm: str) -> Row:
     right = any(all(is_right(text, part) for part in gold.split("+")) for gold in golds)
     silent = not right and _SILENT.search(text) is not None
     refused = silent or not text.strip() or notices.is_abstention(without_markers(text))
+    expected = refused if row["answer"] == "-" else right and not refused
     named = {"id": row["id"], "model": row["model"], "arm": arm}
-    measures = {"right": right and not refused, "refused": refused}
+    measures = {"right": expected, "refused": refused}
     return named | measures | {"seconds": row["arms"][arm]["took_s"]}
 
 

@@ -159,7 +159,6 @@ KINDS: dict[str, tuple[list[str], str | None]] = {
         ],
         None,
     ),
-    "late abstention": ([f"{reply}\n\n{ABSTENTION}" for reply in PROVEN], None),
     "abstention": (
         [
             "I don't know.", "The passages do not say when it opens.",
@@ -238,7 +237,6 @@ def check(body: dict[str, Any], answer: str | None) -> None:
     if answer is not None:
         assert body["answer"] == answer
         return
-    assert ABSTENTION not in body["answer"]
     sentences = [row for row in body["grounding"]["sentences"] if "no_claim" not in row["reasons"]]
     assert sentences
     assert all(row["verdict"] == "supported" for row in sentences), body["answer"]

@@ -404,7 +404,7 @@ def go(run: Run) -> None:
 
 
 def create_others(run: Run) -> None:
-    """Synthesise and create the environments that nothing is asked of."""
+    """Synthesise and create staging and prod, which get no requests."""
     for name in CREATED:
         with run.step(f"{name}, up to creation") as notes:
             target = replace(environment(name), account=ACCOUNT)

@@ -9,8 +9,8 @@ from pathlib import PurePath
 from typing import Any
 
 from docstokg.contracts.state import Block
-from docstokg.domain.answer.citations import outside_code, strip_markers
-from docstokg.domain.answer.notices import ABSTENTION, is_abstention
+from docstokg.domain.answer.citations import outside_code
+from docstokg.domain.answer.notices import ABSTENTION
 from docstokg.domain.answer.prompt import printable, without_echo
 from docstokg.domain.text.sentences import sentence_spans
 from docstokg.domain.text.wording import content_stems
@@ -169,10 +169,7 @@ def cleaned(raw: str, question: str = "", blocks: Sequence[Block] = ()) -> str:
 
 
 def _said_once(text: str) -> str:
-    """Drop repeated sentences; cut a text at the second round of a cycle.
-
-    The abstention is dropped at the end of a text with a marker.
-    """
+    """Drop repeated sentences; cut a text at the second round of a cycle."""
     pieces: list[str] = []
     sentences: list[str] = []
     at = 0
@@ -184,9 +181,6 @@ def _said_once(text: str) -> str:
         for size in range(2, _LONGEST_CYCLE + 1):
             if len(sentences) >= 2 * size and sentences[-2 * size : -size] == sentences[-size:]:
                 return "".join(pieces[:-size])
-    cited = "".join(pieces[:-1])
-    if _MARKER.search(cited) and is_abstention(strip_markers(sentences[-1])):
-        return cited
     return "".join([*pieces, text[at:]])
 
 
