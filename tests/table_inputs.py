@@ -174,6 +174,16 @@ def files_and_questions(seed: int = 7) -> tuple[dict[str, bytes], list[CellQuest
     return files, questions
 
 
+def about_other_rows(questions: Sequence[CellQuestion], seed: int = 7) -> list[str]:
+    """Return each question with the name of a row that only another table has."""
+    pick, changed = random.Random(seed), []
+    for asked in questions:
+        own = {asked.row, *asked.others}
+        others = [other.row for other in questions if other.row not in own]
+        changed.append(asked.question.replace(asked.row, pick.choice(others)))
+    return changed
+
+
 Asked = Callable[[str, int], str]
 """Returns the question for a row and the number of a column."""
 

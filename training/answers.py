@@ -1,6 +1,6 @@
 """Fit the probabilities of the built-in model.
 
-    python -m training.answers FOLDER... [--kept FOLDER...] [--write]
+    python -m training.answers FOLDER... [--kept FOLDER...] [--names] [--write]
 
 Each FOLDER has `given.jsonl` (training.passages). Fits, for the committed score of candidates
 (`choice`),
@@ -14,6 +14,9 @@ Each FOLDER has `given.jsonl` (training.passages). Fits, for the committed score
 cec0999d. Prints, for each set left out of the fit, the area under the ROC curve of both models and
 the share of right choices, with standard errors. Raises `Leak` for overlap with a test set
 (`--kept`).
+
+`--names`: fit only the weight of `name_missed` in `answerable`, on folders with tables
+(training.tables), as the one with which 95 % of the near misses that it marks are silent.
 """
 
 import argparse
@@ -32,6 +35,7 @@ from docstokg.contracts.state import Block
 from docstokg.domain.answer import extractive
 from docstokg.domain.answer.reader_features import Candidate, candidates
 from docstokg.domain.deadline import Deadline
+from docstokg.settings import Settings
 from docstokg_local.evaluation.answers import is_right, word_share
 from docstokg_local.evaluation.calibration import roc_area, roc_area_error
 from training.leaks import kept_texts, refuse_shared
@@ -51,6 +55,7 @@ LOGIT_WEIGHTS = np.arange(0.1, 2.05, 0.1).round(1)
 WITHOUT_GOLD = 3
 UNANSWERABLE_WEIGHT = 0.5
 WHOLE = 0.8
+SILENT = 0.95
 
 
 class Asked(NamedTuple):
@@ -210,17 +215,35 @@ def report(name: str, sets: Mapping[str, Sequence[Chosen]], models: Sequence[Seq
 def fit(sets: Mapping[str, Sequence[Asked]], weight: float) -> Json:
     """Return the models with the reader, whose logit has this weight; 0: without it."""
     committed = extractive.model()["with_reader" if weight else "without_reader"]
+    name_missed = committed["answerable"]["weights"]["name_missed"]
     models = (RIGHT_READ, ANSWERABLE_READ) if weight else (RIGHT, ANSWERABLE)
     chosen = {name: choose(rows, weight) for name, rows in sets.items()}
     print(f"weight of the logit {weight}")
     for name in chosen if len(chosen) > 1 else ():
         print(report(name, chosen, models))
-    return {
-        **committed,
-        "logit": weight,
-        "right": fit_logistic(chosen.values(), models[0]),
-        "answerable": fit_logistic(chosen.values(), models[1], is_answerable),
-    }
+    answerable = fit_logistic(chosen.values(), models[1], is_answerable)
+    answerable["weights"]["name_missed"] = name_missed
+    right = fit_logistic(chosen.values(), models[0])
+    return {**committed, "logit": weight, "right": right, "answerable": answerable}
+
+
+def fit_names(rows: Sequence[Asked], part: str) -> Json:
+    """Return the committed models of `part` with a new weight of `name_missed`."""
+    committed = extractive.model()[part]
+    answerable = committed["answerable"]
+    weights = {**answerable["weights"], "name_missed": 0.0}
+    near = np.array(
+        [
+            extractive.logistic({**answerable, "weights": weights}, each.signs)
+            for each in choose(rows, committed["logit"])
+            if each.signs["name_missed"] and not each.answerable
+        ]
+    )
+    least = Settings().answer_min_probability
+    gap = np.log(least / (1 - least)) - np.quantile(np.log(near / (1 - near)), SILENT)
+    weights["name_missed"] = round(min(0.0, float(gap)), 4)
+    print(f"{part}: {len(near)} near misses, {weights}")
+    return {**committed, "answerable": {**answerable, "weights": weights}}
 
 
 def main() -> None:
@@ -228,6 +251,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("folders", type=Path, nargs="+")
     parser.add_argument("--kept", type=Path, nargs="+", default=list(KEPT))
+    parser.add_argument("--names", action="store_true")
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     by_name = {folder.name: read(folder) for folder in options.folders}
@@ -235,16 +259,20 @@ def main() -> None:
     texts = {block["uuid"]: block["text"] for row in rows for block in row["blocks"]}
     refuse_shared((row["question"] for row in rows), texts.values(), kept_texts(options.kept))
     sets = {name: questions(lines) for name, lines in by_name.items()}
-    weight = max(
-        map(float, LOGIT_WEIGHTS),
-        key=lambda weight: np.mean([share_right(choose(lines, weight)) for lines in sets.values()]),
-    )
-    fitted = {
-        **extractive.model(),
-        "fitted_on": {name: len(lines) for name, lines in sets.items()},
-        "without_reader": fit(sets, 0.0),
-        "with_reader": fit(sets, weight),
-    }
+    if options.names:
+        asked_rows = [row for lines in sets.values() for row in lines]
+        changed = {part: fit_names(asked_rows, part) for part in ("without_reader", "with_reader")}
+    else:
+        weight = max(
+            map(float, LOGIT_WEIGHTS),
+            key=lambda value: np.mean([share_right(choose(rows, value)) for rows in sets.values()]),
+        )
+        changed = {
+            "fitted_on": {name: len(lines) for name, lines in sets.items()},
+            "without_reader": fit(sets, 0.0),
+            "with_reader": fit(sets, weight),
+        }
+    fitted = {**extractive.model(), **changed}
     text = json.dumps(fitted, indent=1)
     print(text)
     if options.write:

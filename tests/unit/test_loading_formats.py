@@ -308,6 +308,15 @@ def test_json_documents_and_other_json(child, tmp_path):
     assert text == "menu.items: tea, milk\n\nmenu.open: true\n\n"
 
 
+def test_json_lines_are_records(child, tmp_path):
+    raw = b'\xef\xbb\xbf{"key": "T-1", "status": "open"}\r\n\n{"key": "T-2", "status": "shut"}\n'
+    text, _ = convert_file(child, tmp_path / "log.jsonl", raw)
+    assert text.split("\n\n")[:2] == ["key: T-1\nstatus: open", "key: T-2\nstatus: shut"]
+    path = tmp_path / "notes.ndjson"
+    path.write_text('{"text": "One."}\n{"text": "Two."}')
+    assert [each.text for each in read_documents(path, "n", child)] == ["One.", "Two."]
+
+
 def word_file(document: bytes, without: str = "-") -> bytes:
     """Make a DOCX package whose main part is this; no part named `without` is in it or named."""
     good, stream = io.BytesIO(), io.BytesIO()
@@ -344,6 +353,8 @@ def test_a_docx_without_styles_with_huge_column_spans(child, tmp_path):
         ("a.docx", word_file(b"<w:document"), "not a valid DOCX"),
         ("a.ipynb", b"[]", "no cells"),
         ("a.json", b"{", "not JSON"),
+        ("a.json", b" \n", "contains no text"),
+        ("a.jsonl", b'{"a": 1}\n\n{"a": }\n', "in line 3"),
         ("a.json", b"[" * 100_000, "not JSON"),
         ("a.json", b'{"a":' * 250 + b"1" + b"}" * 250, "nested deeper"),
         ("a.json", b'{"text": "x", "acl": "all"}', "acl"),
@@ -464,19 +475,18 @@ def test_files_that_are_not_read_are_named(tmp_path):
     outside.write_text("private")
     folder = tmp_path / "folder"
     (folder / ".git").mkdir(parents=True)
-    names = "a.md logo.png id_rsa db.password.txt uv.lock a.min.js .env odd.jsonl questions.jsonl"
+    names = "a.md logo.png id_rsa db.password.txt uv.lock a.min.js .env log.jsonl questions.jsonl"
     for name in (*names.split(), ".git/config.txt"):
         (folder / name).write_text("words")
     (folder / "link.txt").symlink_to(outside)
     (folder / "gone.txt").symlink_to(tmp_path / "nowhere")
     log = RejectLog()
-    assert [file.doc_id for file in find_files([folder], log)] == ["a.md"]
+    assert [file.doc_id for file in find_files([folder], log)] == ["a.md", "log.jsonl"]
     assert {(Path(r.file).name, r.reason) for r in log.first} == {
-        ("odd.jsonl", "no reader for .jsonl"),
         ("link.txt", "link to a target outside the folder"),
         ("gone.txt", "broken link"),
     }
-    assert (log.unread.total(), log.skipped.total()) == (3, 5)
+    assert (log.unread.total(), log.skipped.total()) == (2, 5)
     assert [(Path(note).name) for note in log.notes] == [
         ".git: hidden, not read",
         ".env: hidden, not read",

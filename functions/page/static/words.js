@@ -50,6 +50,8 @@ export const MEDIA = {
   "ipynb": "application/x-ipynb+json",
   "json": "application/json",
   "geojson": "application/json",
+  "jsonl": "application/json",
+  "ndjson": "application/json",
   "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
   "xlsm": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
   "ods": "application/vnd.oasis.opendocument.spreadsheet",

@@ -17,7 +17,7 @@ _FORMATS = {
     ".pdf": "",
     ".csv": ".tsv .tab .psv",
     ".ipynb": "",
-    ".json": ".geojson",
+    ".json": ".geojson .jsonl .ndjson",
     ".xlsx": ".xlsm",
     ".ods": "",
     ".pptx": ".pptm .ppsx",

@@ -282,7 +282,7 @@ def _requested(context: Context) -> Iterator[str]:
         if is_visible:
             yield doc_id
         elif record or not options.again:
-            context.rejects.add(doc_id, 1, UNKNOWN_DOCUMENT)
+            context.rejects.add(doc_id, 0, UNKNOWN_DOCUMENT)
 
 
 def _deleted(context: Context, folders: Sequence[Path], is_empty: bool) -> list[str]:

@@ -1,7 +1,8 @@
-"""Notebooks and JSON."""
+"""Notebooks, JSON and JSON lines."""
 
 import json
 import math
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +16,7 @@ from docstokg.errors import LoadError
 # Maximum characters of a cell's output.
 LONGEST_OUTPUT = 2000
 
+_CONTENT = re.compile(r"\S")
 _MARKDOWN = MarkdownConverter()
 _FIELDS = ("doc_id", "title", "metadata", "acl", "text")
 
@@ -65,15 +67,23 @@ def convert_json(raw: bytes) -> tuple[Outline, ...]:
 
 
 def _parsed(raw: bytes) -> tuple[Any, str]:
+    """Return the value, or a list of several values such as those of JSON lines, and encoding."""
     text, encoding = decode(raw)
+    decoder = json.JSONDecoder(parse_constant=_no_number, parse_float=_finite)
+    values: list[Any] = []
+    whole, place = text.removeprefix("\ufeff"), 0
     try:
-        whole = text.removeprefix("\ufeff")
-        return json.loads(whole, parse_constant=_no_number, parse_float=_finite), encoding
+        while content := _CONTENT.search(whole, place):
+            value, place = decoder.raw_decode(whole, content.start())
+            values.append(value)
     except json.JSONDecodeError as broken:
         reason = f"{broken.msg} in line {broken.lineno}"
         raise LoadError(f"not JSON: {reason}") from broken
     except (RecursionError, ValueError) as broken:
         raise LoadError("not JSON: nested too deeply, or a number is too long") from broken
+    if not values:
+        raise LoadError("contains no text")
+    return (values if len(values) > 1 else values[0]), encoding
 
 
 def _no_number(name: str) -> float:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from docstokg.contracts.state import Block
 from docstokg.domain.answer.kinds import Label, asked_kinds, holds, named_label, opening_label
 from docstokg.domain.answer.parts import Part, units
+from docstokg.domain.text.names import capitalised_names
 from docstokg.domain.text.values import Value, is_stated, values
 from docstokg.domain.text.wording import content_stems
 from docstokg.domain.text.words import normalise
@@ -35,8 +36,9 @@ class Features(NamedTuple):
     `cosine`: of question and nearest sentence. `words`: share of the question's words, weighted by
     rarity; a value in another notation counts; `words_around`: with title, heading and previous
     sentence. `place`: of its passage, 0 to 1. `long`: words above ten, in tens. `kind_missed`: 1 if
-    the unit lacks the expected kind of answer, such as a number. `defines`: 1 if it opens the page
-    or section of the term that the question asks to define, 2 to 4 as returned by `label_fit`.
+    the unit lacks the expected kind of answer, such as a number. `name_missed`: 1 for a row, where
+    a name of the question is neither in it nor around it. `defines`: 1 if it opens the page or
+    section of the term that the question asks to define, 2 to 4 as returned by `label_fit`.
     """
 
     cosine: float
@@ -45,6 +47,7 @@ class Features(NamedTuple):
     place: float
     long: float
     kind_missed: float
+    name_missed: float
     defines: float
 
 
@@ -144,6 +147,7 @@ def candidates(query: str, blocks: Sequence[Block]) -> list[Candidate]:
     total = sum(rarity.values()) or 1.0
     numbers, term, label = asked_values(query), defined_name(query), named_label(query)
     kinds = asked_kinds(query)
+    asked_names = [words for name in capitalised_names(query) if (words := stems(name))]
 
     def share(words: Collection[str], text: str) -> float:
         covered = {word: weight for word, weight in rarity.items() if word in words}
@@ -166,6 +170,9 @@ def candidates(query: str, blocks: Sequence[Block]) -> list[Candidate]:
             place=min(place, _LAST_PLACE) / _LAST_PLACE,
             long=max(0, min(_LONG_WORDS, len(words)) - _SHORT_WORDS) / 10,
             kind_missed=float(misses(kinds, unit.text, question)),
+            name_missed=float(
+                unit.kind == "row" and any(map((aliased | wider).isdisjoint, asked_names))
+            ),
             defines=defines,
         )
         titled = aliased | called(stems(block.subject))

@@ -204,7 +204,7 @@ def _add_triples(
         reading = extraction.read(reply, chunk.text)
     except DocsToKGError as error:
         report.failed += 1
-        context.rejects.add(f"chunk {chunk.id}", 1, f"no triples: {error}")
+        context.rejects.add(f"chunk {chunk.id}", 0, f"no triples: {error}")
         return
     report.refused.update(reading.refused)
     report.triples += len(reading.triples)

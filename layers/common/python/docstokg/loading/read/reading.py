@@ -81,7 +81,7 @@ def stage(
             dimension = _fitting(record, dimension)
             _add(record, staging, name, line)
         except Rejected as rejected:
-            rejects.add(name, line, str(rejected))
+            rejects.add(name, 0 if file.kind == "document" else line, str(rejected))
     return dimension
 
 

@@ -25,14 +25,19 @@ class Unreadable(LoadError):
 
 
 class Rejection(NamedTuple):
-    """Place and reason of a rejection; `line` counts from 1."""
+    """Place and reason of a rejection; `line` counts from 1, 0 is the whole file."""
 
     file: str
     line: int
     reason: str
 
+    @property
+    def where(self) -> str:
+        """Return file and line."""
+        return f"{self.file}:{self.line}" if self.line else self.file
+
     def __str__(self) -> str:
-        return harmless(f"{self.file}:{self.line}: {self.reason}")
+        return harmless(f"{self.where}: {self.reason}")
 
 
 def fault(error: Exception) -> Rejected:
@@ -83,13 +88,13 @@ class RejectLog:
     def add_file(self, path: Path, reason: str, kind: str = "") -> None:
         """Reject a whole file, counted by `kind` or its suffix."""
         self.unread[kind or path.suffix.lower() or "without ending"] += 1
-        self.add(str(path), 1, reason)
+        self.add(str(path), 0, reason)
 
     def skip(self, path: Path, reason: str) -> None:
         """Record a skipped file, which is not a rejection."""
         self.skipped[path.suffix.lower() or "without ending"] += 1
         self.notes.append(f"{path}: {reason}, not read")
-        self._write(str(path), 1, reason)
+        self._write(Rejection(str(path), 0, reason))
 
     def add(self, file: str, line: int, reason: str) -> None:
         """Record one rejection."""
@@ -98,9 +103,9 @@ class RejectLog:
         self.by_file[file] += 1
         if len(self.first) < self._examples:
             self.first.append(rejection)
-        self._write(file, line, reason)
+        self._write(rejection)
 
-    def _write(self, file: str, line: int, reason: str) -> None:
+    def _write(self, rejection: Rejection) -> None:
         if self._file:
-            row = {"where": f"{file}:{line}", "file": file, "line": line, "reason": reason}
+            row = {"where": rejection.where, **rejection._asdict()}
             self._file.write(json.dumps(row, ensure_ascii=False) + "\n")

@@ -85,11 +85,12 @@ class SourceFile:
 
 
 def kind_of(path: PurePath) -> Kind | None:
-    """Return a file's kind by its name, or None: see `no_reader`."""
+    """Return a file's kind by its name, or None if it is `skipped`."""
     name, suffix = path.name.lower(), path.suffix.lower()
     if suffix == ".jsonl":
         passages: Kind | None = "chunks" if name.startswith("passages") else None
-        return next((kind for kind in LINES if name.startswith(kind)), passages)
+        if lines := next((kind for kind in LINES if name.startswith(kind)), passages):
+            return lines
     if suffix == ".obo":
         return "obo"
     return None if skipped(PurePath(path.name)) else "document"
@@ -101,19 +102,14 @@ def is_passed_over(inner: PurePath) -> bool:
     return hidden or kind_of(inner) in EVALUATION
 
 
-def no_reader(path: PurePath) -> str:
-    """Return why a file of unknown kind is not read."""
-    return skipped(PurePath(path.name)) or f"no reader for {path.suffix.lower()}"
-
-
 def find_files(  # noqa: C901 - one branch a reason to leave a file out
     sources: Iterable[Path], rejects: RejectLog, may_be_empty: bool = False
 ) -> tuple[SourceFile, ...]:
     """Return the loadable files of files and folders, each once, in path order.
 
-    Rejected: JSON lines of unknown kind, unreadable folders, links that leave their folder. Skipped
-    with a note: hidden files, pictures, keys. Raises `LoadError` for a missing or unreadable
-    source, a given file of unknown kind, or if no file remains (unless `may_be_empty`).
+    Rejected: unreadable folders, links that leave their folder. Skipped with a note: hidden files,
+    pictures, keys. Raises `LoadError` for a missing or unreadable source, a given file that is
+    skipped, or if no file remains (unless `may_be_empty`).
     """
     files: dict[Path, SourceFile] = {}
     for source in sources:
@@ -186,10 +182,8 @@ def _readable(path: Path, kind: Kind | None, source: Path, rejects: RejectLog) -
         reason = "link to a target outside the folder"
     elif kind is not None:
         return real
-    elif skipped(PurePath(path.name)):
-        rejects.skip(path, no_reader(path))
-        return None
     else:
-        reason = no_reader(path)
+        rejects.skip(path, skipped(PurePath(path.name)))
+        return None
     rejects.add_file(path, reason)
     return None

@@ -4,18 +4,12 @@ import json
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
+from docstokg.contracts.file_types import skipped
 from docstokg.contracts.ingest import IngestRun
-from docstokg.loading.read.sources import (
-    NO_NAME,
-    ODD_NAME,
-    SourceFile,
-    is_passed_over,
-    kind_of,
-    no_reader,
-)
+from docstokg.loading.read.sources import NO_NAME, ODD_NAME, SourceFile, is_passed_over, kind_of
 from docstokg.loading.run.document_job import posted_file
 from docstokg.ports import ObjectStore
 
@@ -66,7 +60,7 @@ class RunSources:
             return "" if inner in self.statements else "sent without metadata"
         if NO_NAME.search(inner):
             return ODD_NAME
-        return "" if kind_of(Path(inner)) else no_reader(Path(inner))
+        return "" if kind_of(Path(inner)) else skipped(PurePath(PurePath(inner).name))
 
     def file(self, inner: str, raw: bytes = b"") -> SourceFile:
         """Return the source file of an object; raise KeyError if posted without statement."""
