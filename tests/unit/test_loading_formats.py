@@ -355,6 +355,7 @@ def test_a_docx_without_styles_with_huge_column_spans(child, tmp_path):
         ("a.json", b"{", "not JSON"),
         ("a.json", b" \n", "contains no text"),
         ("a.jsonl", b'{"a": 1}\n\n{"a": }\n', "in line 3"),
+        ("a.jsonl", b'{"doc_id": "a", "sha256": "", "named": true}', "load the .zip"),
         ("a.json", b"[" * 100_000, "not JSON"),
         ("a.json", b'{"a":' * 250 + b"1" + b"}" * 250, "nested deeper"),
         ("a.json", b'{"text": "x", "acl": "all"}', "acl"),

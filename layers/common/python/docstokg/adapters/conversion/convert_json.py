@@ -19,6 +19,8 @@ LONGEST_OUTPUT = 2000
 _CONTENT = re.compile(r"\S")
 _MARKDOWN = MarkdownConverter()
 _FIELDS = ("doc_id", "title", "metadata", "acl", "text")
+# Fields of each line of `documents.jsonl` in an export.
+_EXPORTED = frozenset(("doc_id", "sha256", "named"))
 
 
 def convert_notebook(raw: bytes) -> tuple[Outline, ...]:
@@ -54,6 +56,9 @@ def convert_json(raw: bytes) -> tuple[Outline, ...]:
     Raise `LoadError` for invalid JSON or fields, or no text.
     """
     value, encoding = _parsed(raw)
+    items = value if isinstance(value, list) and value else [value]
+    if all(isinstance(item, dict) and item.keys() >= _EXPORTED for item in items):
+        raise LoadError("is a part of a `docstokg export`; load the .zip file instead")
     if _is_document(value):
         return (_document(value, encoding),)
     if isinstance(value, list) and value and all(map(_is_document, value)):
