@@ -172,6 +172,20 @@ def test_agreeing_passages_are_cited_and_raise_the_probability() -> None:
 
 
 @pytest.mark.parametrize(
+    ("query", "missed"),
+    [
+        ("What is the hotel limit in Brazil?", [1, 1]),
+        ("What is the hotel limit in Spain?", [1, 0]),
+        ("what is the limit?", [0, 0]),
+        ("Was ist die Grenze der Hotels in Spanien?", [0, 0]),  # nouns have capitals
+    ],
+)
+def test_rows_lack_the_name_that_is_asked(query: str, missed: list[int]) -> None:
+    pool = candidates(query, [block(COUNTRIES)])
+    assert [each.features.name_missed for each in pool if each.unit.kind == "row"] == missed
+
+
+@pytest.mark.parametrize(
     "other", ["The Harrow bridge was opened in 1932.", "The Harrow bridge was not opened in 1931."]
 )
 def test_other_values_and_denials_are_different_statements(other: str) -> None:

@@ -12,7 +12,7 @@ from docstokg.domain.text.everyday import is_everyday
 from docstokg.domain.text.folding import singular, variant
 from docstokg.domain.text.values import is_stated, unstated, values
 from docstokg.domain.text.wording import content_stems, ids, names
-from docstokg.domain.text.words import FOREIGN, WORD, english_share, fold, normalise
+from docstokg.domain.text.words import WORD, fold, is_english, normalise
 
 Observation = Literal[
     "number_not_in_source",
@@ -53,7 +53,7 @@ def observations(
     text = "\n".join(texts)
     identifiers = ids(claim)
     findings = [Finding("number_not_in_source", number) for number in unstated(claim, *texts)]
-    if _is_english(claim):
+    if is_english(claim):
         missing = (name for name in _names(claim, texts) if name.upper() not in identifiers)
         findings += [Finding("name_not_in_source", name) for name in missing]
     findings += [Finding("id_not_in_source", each) for each in sorted(identifiers - ids(text))]
@@ -142,11 +142,6 @@ def _is_in(name: str, words: frozenset[str]) -> bool:
     return not forms.isdisjoint(words) or (
         len(name) > 3 and any(word.startswith(name) for word in words)
     )
-
-
-def _is_english(text: str) -> bool:
-    words = [word.casefold() for word in WORD.findall(text)]
-    return english_share(words) * len(words) >= sum(word in FOREIGN for word in words)
 
 
 def _labels(text: str) -> list[tuple[str, str]]:

@@ -12,7 +12,7 @@ from docstokg.domain.answer.parts import Part, units
 from docstokg.domain.text.names import capitalised_names
 from docstokg.domain.text.values import Value, is_stated, values
 from docstokg.domain.text.wording import content_stems
-from docstokg.domain.text.words import normalise
+from docstokg.domain.text.words import is_english, normalise
 
 # `HP:0001250` and `D:1` are one word each, so that another "1" does not match a part of them.
 SAME = 0.6
@@ -37,8 +37,8 @@ class Features(NamedTuple):
     rarity; a value in another notation counts; `words_around`: with title, heading and previous
     sentence. `place`: of its passage, 0 to 1. `long`: words above ten, in tens. `kind_missed`: 1 if
     the unit lacks the expected kind of answer, such as a number. `name_missed`: 1 for a row, where
-    a name of the question is neither in it nor around it. `defines`: 1 if it opens the page or
-    section of the term that the question asks to define, 2 to 4 as returned by `label_fit`.
+    no name of the question is in it or around it. `defines`: 1 if it opens the page or section of
+    the term that the question asks to define, 2 to 4 as returned by `label_fit`.
     """
 
     cosine: float
@@ -147,7 +147,9 @@ def candidates(query: str, blocks: Sequence[Block]) -> list[Candidate]:
     total = sum(rarity.values()) or 1.0
     numbers, term, label = asked_values(query), defined_name(query), named_label(query)
     kinds = asked_kinds(query)
-    asked_names = [words for name in capitalised_names(query) if (words := stems(name))]
+    # German writes all nouns with capitals.
+    proper = capitalised_names(query) if is_english(query) else ()
+    names_asked = {word for name in proper for word in stems(name)}
 
     def share(words: Collection[str], text: str) -> float:
         covered = {word: weight for word, weight in rarity.items() if word in words}
@@ -171,7 +173,7 @@ def candidates(query: str, blocks: Sequence[Block]) -> list[Candidate]:
             long=max(0, min(_LONG_WORDS, len(words)) - _SHORT_WORDS) / 10,
             kind_missed=float(misses(kinds, unit.text, question)),
             name_missed=float(
-                unit.kind == "row" and any(map((aliased | wider).isdisjoint, asked_names))
+                unit.kind == "row" and bool(names_asked) and names_asked.isdisjoint(aliased | wider)
             ),
             defines=defines,
         )

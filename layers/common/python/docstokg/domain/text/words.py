@@ -124,6 +124,12 @@ def english_share(words: Sequence[str]) -> float:
     return sum(word in STOP_WORDS for word in words) / (len(words) or 1)
 
 
+def is_english(text: str) -> bool:
+    """Return whether a text has no fewer English function words than listed foreign ones."""
+    words = [word.casefold() for word in WORD.findall(text)]
+    return english_share(words) * len(words) >= sum(word in FOREIGN for word in words)
+
+
 def fold(text: str) -> str:
     """Return NFKC, casefolded text with non-alphanumeric runs as spaces; if empty, trimmed text."""
     folded = _NOT_WORD.sub(" ", compatible(text).casefold()).strip()
