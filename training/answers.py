@@ -228,7 +228,10 @@ def fit(sets: Mapping[str, Sequence[Asked]], weight: float) -> Json:
 
 
 def fit_names(rows: Sequence[Asked], part: str) -> Json:
-    """Return the committed models of `part` with a new weight of `name_missed`."""
+    """Return the committed models of `part` with a new weight of `name_missed`.
+
+    Raise IndexError if no row marks an unanswerable question.
+    """
     committed = extractive.model()[part]
     answerable = committed["answerable"]
     weights = {**answerable["weights"], "name_missed": 0.0}

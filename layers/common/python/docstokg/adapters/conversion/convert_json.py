@@ -53,16 +53,14 @@ def convert_notebook(raw: bytes) -> tuple[Outline, ...]:
 def convert_json(raw: bytes) -> tuple[Outline, ...]:
     """Return an outline per object with `text`, else one of values by key path.
 
-    Raise `LoadError` for invalid JSON or fields, or no text.
+    Raise `LoadError` for invalid JSON or fields, no text, or a part of an export.
     """
     value, encoding = _parsed(raw)
     items = value if isinstance(value, list) and value else [value]
     if all(isinstance(item, dict) and item.keys() >= _EXPORTED for item in items):
         raise LoadError("is a part of a `docstokg export`; load the .zip file instead")
-    if _is_document(value):
-        return (_document(value, encoding),)
-    if isinstance(value, list) and value and all(map(_is_document, value)):
-        return tuple(_document(item, encoding) for item in value)
+    if all(map(_is_document, items)):
+        return tuple(_document(item, encoding) for item in items)
     maker = TextMaker()
     _write(maker, value, "", 0)
     converted = maker.outline(encoding=encoding)
