@@ -41,7 +41,6 @@ def answer_text(query: str, *blocks: Block, min_probability: float = 0.0) -> str
 @pytest.mark.parametrize(
     ("text", "query", "expected"),
     [
-        (SEIZURE, "What are seizures?", "Seizures are sudden electrical events in the brain [1]."),
         (SEIZURE, "What reduces the frequency of seizures?",
          "Anticonvulsants reduce the frequency of seizures by 50 percent [1]."),
         (COUNTRIES, "What is the hotel limit in Spain?", "Spain: Limit: 105 euros [1]."),
@@ -62,9 +61,9 @@ def test_the_sentence_that_answers_is_quoted(text: str, query: str, expected: st
 def test_meaning_chooses_where_words_do_not() -> None:
     text = "The harbour was rebuilt in spring. Its lamps are lit by the keeper every night."
     assert answer_text("What of it?", block(text, 0.1, 0.8)).startswith("The harbour was rebuilt")
-    assert (
-        answer_text("What of it?", block(text, 0.8, 0.1))
-        == "The harbour was rebuilt in spring [1]."
+    # The rest of the paragraph follows.
+    assert answer_text("What of it?", block(text, 0.8, 0.1)) == (
+        "The harbour was rebuilt in spring [1]. Its lamps are lit by the keeper every night [1]."
     )
 
 
@@ -151,7 +150,7 @@ AGREEING = (
 
 def test_agreeing_passages_are_cited_and_raise_the_probability() -> None:
     blocks = [
-        block(f"{text} Boats pass below it in summer.", 0.6, 0.2, rank=rank)
+        block(f"{text}\n\nBoats pass below it in summer.", 0.6, 0.2, rank=rank)
         for rank, text in enumerate(AGREEING, 1)
     ]
     query = "When was the Harrow bridge opened?"
@@ -164,7 +163,7 @@ def test_agreeing_passages_are_cited_and_raise_the_probability() -> None:
         and agreeing[0].probability >= alone.probability
     )
     same = [
-        block(f"{AGREEING[0]} Boats pass below it in season {rank}.", 0.6, 0.2, rank=rank)
+        block(f"{AGREEING[0]}\n\nBoats pass below it in season {rank}.", 0.6, 0.2, rank=rank)
         for rank in (1, 2, 3)
     ]
     quoted = extractive.answer(query, same, 300, 0.0)

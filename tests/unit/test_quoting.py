@@ -72,7 +72,7 @@ def proven(answer: str, *blocks: Block) -> bool:
             "A seizure is a sudden event in the brain [1].",
         ),
     ],
-    ids=["next sentence", "heading", "question and answer", "cells", "quarter", "definition"],
+    ids=["default", "heading", "question and answer", "cells", "quarter", "definition"],
 )  # fmt: skip
 def test_quotation_stands_on_its_own(text: str, query: str, expected: str) -> None:
     source = block(text)
@@ -81,6 +81,33 @@ def test_quotation_stands_on_its_own(text: str, query: str, expected: str) -> No
     assert proven(answer.text, source)
     assert answer.best is not None
     assert answer.text[slice(*answer.best)].endswith("[1].")
+
+
+RESCUE = "Ring the bell if the lift stops between two floors."
+NEXT = "A porter comes within nine minutes."
+
+
+@pytest.mark.parametrize(
+    ("following", "max_tokens", "expected"),
+    [
+        (f" {NEXT} Spare keys hang in the lodge.", 300, f"{RESCUE} {NEXT}"),
+        (f" A porter comes from far{' away' * 50}.", 300, RESCUE),
+        (f" Is the bell broken? {NEXT}", 300, RESCUE),
+        (f" You need this number:\n\n- {NEXT}", 300, RESCUE),
+        (f"\n\n{NEXT}", 300, RESCUE),
+        (f" {NEXT}", 20, RESCUE),
+    ],
+    ids=["paragraph", "60 words", "question", "announcement", "next paragraph", "few tokens"],
+)
+def test_the_following_sentence_of_the_paragraph_is_quoted(
+    following: str, max_tokens: int, expected: str
+) -> None:
+    source = block(RESCUE + following)
+    answer = extractive.answer("What if the lift stops?", [source], max_tokens, 0.0)
+    assert answer.text.replace(" [1]", "") == expected
+    assert answer.best is not None
+    assert answer.text[slice(*answer.best)].replace(" [1]", "") == RESCUE
+    assert proven(answer.text, source)
 
 
 def test_all_matching_rows_answer_with_a_notice() -> None:

@@ -153,7 +153,7 @@ class Neo4jGraphWriter:
     def most_mentioned(self, namespace: str, limit: int) -> tuple[SliceEntity, ...]:
         """Return at most `limit` mentioned entities: most mentions first, then by id."""
         rows = self._read(cypher.MOST_MENTIONED, {"namespace": namespace, "limit": limit})
-        return tuple(SliceEntity(**row.data()) for row in rows)
+        return tuple(SliceEntity(**row) for row in rows)
 
     def recogniser(self, namespace: str) -> str | None:
         """Return the recogniser of a namespace's names; None or "" if unknown."""
@@ -205,7 +205,7 @@ class Neo4jGraphWriter:
         """Yield every relation, by source, type, target and evidence."""
         rows = [
             RelationRecord(
-                namespace=namespace, **row.data() | {"properties": json.loads(row["properties"])}
+                namespace=namespace, **dict(row) | {"properties": json.loads(row["properties"])}
             )
             for row in self._read(cypher.RELATIONS, {"namespace": namespace})
         ]
@@ -222,7 +222,7 @@ class Neo4jGraphWriter:
         after = ""
         while True:
             page = {"namespace": namespace, "after": after, "batch": PAGE}
-            rows = [row.data() for row in self._read(template, page)]
+            rows = [dict(row) for row in self._read(template, page)]
             yield from rows
             if len(rows) < PAGE:
                 return

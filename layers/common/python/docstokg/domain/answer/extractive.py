@@ -142,7 +142,7 @@ def choose(
     """Return the best candidate, or a likelier pair, comparison, path or matching rows.
 
     None without candidates, or if a number is expected and no candidate has one.
-    `linked`: consider several parts.
+    `linked`: consider several parts and quote neighbours.
     """
     pool = candidates(query, blocks)
     kinds = asked_kinds(query)
@@ -185,7 +185,10 @@ def choose(
     others = _repeating(pool, best) if is_single else ()
     keys = {pool[place].unit.fields[:1] for place in places}
     whole = len(keys) < len(places)
-    quotations = tuple(quoted(query, pool[place], kinds, others, whole=whole) for place in places)
+    wide = linked and is_single
+    quotations = tuple(
+        quoted(query, pool[place], others, whole=whole, wide=wide) for place in places
+    )
     return Choice(quotations, probability, answerable, warnings)
 
 

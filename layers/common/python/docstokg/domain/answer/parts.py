@@ -9,7 +9,7 @@ from typing import Literal
 
 from docstokg.domain.answer.citations import code_ranges, strip_markers
 from docstokg.domain.text.sentences import sentence_spans
-from docstokg.domain.text.words import WORD, in_pairs
+from docstokg.domain.text.words import word_count
 
 Kind = Literal["heading", "title", "head", "sentence", "item", "row", "code", "list"]
 Borders = tuple[tuple[int, int], ...]
@@ -280,7 +280,7 @@ def _is_unit(text: str, part: Part) -> bool:
 
 def is_short(text: str) -> bool:
     """Return whether a text has fewer than three words."""
-    return sum(1 for word in WORD.findall(text) for _ in in_pairs(word)) < LEAST_WORDS
+    return word_count(text) < LEAST_WORDS
 
 
 def announces(text: str, start: int, end: int) -> bool:

@@ -1,16 +1,16 @@
 """Extent of a quotation: what stands on its own."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from docstokg.domain.answer.citations import LINK, outside_code, strip_markers
-from docstokg.domain.answer.kinds import holds, opening_label
+from docstokg.domain.answer.kinds import opening_label
 from docstokg.domain.answer.parts import Part, parts
 from docstokg.domain.answer.reader_features import Candidate, asked_values, stems
 from docstokg.domain.text.sentences import Span, sentence_spans
 from docstokg.domain.text.values import values
-from docstokg.domain.text.words import visible
+from docstokg.domain.text.words import visible, word_count
 
 # Words of a quotation, unless a single item is longer.
 MOST_WORDS = 60
@@ -42,16 +42,16 @@ class Quotation(NamedTuple):
 def quoted(
     query: str,
     chosen: Candidate,
-    kinds: Collection[str],
     others: Sequence[int] = (),
     *,
     whole: bool = False,
+    wide: bool = False,
 ) -> Quotation:
     """Return the chosen unit with what makes it stand on its own, and markers before final stops.
 
-    A sentence gets its item, or the next sentence if only that has a value of a kind in `kinds`;
-    without a subject of its own, the previous sentence or its heading. A row shows its key and the
-    cells that the question names, `whole` all. `others`: ranks of further passages with the same
+    A sentence gets its item, or the previous sentence or its heading if it has no subject of its
+    own; `wide`: also the following sentence of its paragraph. A row shows its key and the cells
+    that the question names, `whole` all. `others`: ranks of further passages with the same
     statement.
     """
     unit, marker = chosen.unit, f"[{chosen.block.rank}]"
@@ -62,7 +62,7 @@ def quoted(
         text = visible(unit.text) if whole or unit.kind == "list" else _row(query, unit)
         text = _sentences(text, markers)
         return Quotation(text, Span(0, len(text)))
-    before, after = _around(query, chosen, kinds)
+    before, after = _around(chosen, wide=wide)
     prefix = _prefix(unit) if not before else ""
     lead = " ".join(_sentences(visible(part.text), marker) for part in before)
     lead = f"{lead} " if lead else prefix
@@ -77,44 +77,44 @@ def leans(unit: Part) -> bool:
     return LEANING.match(text) is not None
 
 
-def _around(query: str, chosen: Candidate, kinds: Collection[str]) -> tuple[list[Part], list[Part]]:
+def _around(chosen: Candidate, *, wide: bool) -> tuple[Sequence[Part], Sequence[Part]]:
     block, unit = chosen.block, chosen.unit
     sequence = parts(block.text, block.sentences)
     place = next((i for i, part in enumerate(sequence) if part.start == unit.start), None)
     if place is None:
-        return [], []
-    room = MOST_WORDS - len(unit.text.split())
-    question = frozenset(stems(query))
-    first = place
+        return (), ()
+    first = last = place
     while sequence[first].kind == "sentence" and first and _joins(block.text, sequence, first):
         first -= 1
+    while last + 1 < len(sequence) and _joins(block.text, sequence, last + 1):
+        last += 1
+    begin = place
+    while begin > first and leans(sequence[begin]):
+        begin -= 1
     # A labelled clause is quoted as a whole, like an item.
     is_whole = chosen.is_labelled or sequence[first].kind == "item"
-    lacking = [kind for kind in kinds if not holds(kind, unit.text, question)]
-    before: list[Part] = []
-    after: list[Part] = []
-    last = place
-    while last + 1 < len(sequence) and _joins(block.text, sequence, last + 1):
-        following = sequence[last + 1]
-        size = len(following.text.split())
-        wanted = is_whole or (
-            last == place and any(holds(kind, following.text, question) for kind in lacking)
-        )
-        if following.kind != "sentence" or size > room or not wanted:
+    room = MOST_WORDS - word_count(unit.text)
+    before = _fitting(sequence[begin:place][::-1], room)
+    room -= _words(before)
+    last = last if is_whole else min(last, place + wide)
+    after = _fitting(sequence[place + 1 : last + 1], room)
+    if is_whole:
+        before = _fitting(sequence[first:place][::-1], room + _words(before) - _words(after))
+    return before[::-1], after
+
+
+def _fitting(following: Sequence[Part], room: int) -> list[Part]:
+    """Return the parts before the first question, announcement, or one that exceeds the room."""
+    fitting: list[Part] = []
+    for part in following:
+        if part.text.rstrip("*_ ").endswith(("?", ":")) or _words([*fitting, part]) > room:
             break
-        room -= size
-        last += 1
-        after.append(following)
-    while place > first:
-        previous = sequence[place - 1]
-        size = len(previous.text.split())
-        is_question = previous.text.rstrip("*_ ").endswith("?")
-        if is_question or size > room or not (is_whole or leans(sequence[place])):
-            break
-        room -= size
-        place -= 1
-        before.insert(0, previous)
-    return before, after
+        fitting.append(part)
+    return fitting
+
+
+def _words(sequence: Sequence[Part]) -> int:
+    return sum(word_count(part.text) for part in sequence)
 
 
 def _joins(text: str, sequence: Sequence[Part], place: int) -> bool:

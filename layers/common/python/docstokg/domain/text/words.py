@@ -119,6 +119,11 @@ def in_pairs(word: str) -> Iterator[str]:
     yield from filter(None, (word[at:],))
 
 
+def word_count(text: str) -> int:
+    """Return the number of words; character pairs in scripts without spaces, and in Korean."""
+    return sum(1 for word in WORD.findall(text) for _ in in_pairs(word))
+
+
 def english_share(words: Sequence[str]) -> float:
     """Return the share of folded words that are English function words; 0 for no words."""
     return sum(word in STOP_WORDS for word in words) / (len(words) or 1)
