@@ -305,7 +305,16 @@ def test_json_documents_and_other_json(child, tmp_path):
     assert (first.doc_id, first.fields["acl"], first.metadata) == ("x", ("hr",), {"by": "me"})
     assert (two.doc_id, two.text) == ("a.json/1", "Two.")
     text, _ = convert_file(child, path, b'{"menu": {"items": ["tea", "milk"], "open": true}}')
-    assert text == "menu.items: tea, milk\n\nmenu.open: true\n\n"
+    assert text == "menu.items: tea, milk\nmenu.open: true\n\n"
+
+
+def test_values_of_one_json_object_are_a_record(child, tmp_path):
+    place = {"depot": "Veska", "head": {"name": "Ivo", "desk": 4}, "bays": [{"no": 1}, {"no": 2}]}
+    text, _ = convert_file(child, tmp_path / "a.json", json.dumps(place).encode())
+    assert text == "depot: Veska\nhead.name: Ivo\nhead.desk: 4\n\nbays.no: 1\n\nbays.no: 2\n\n"
+    options = {"wait": {"value": 3, "unit": "ms"}, "tries": {"value": 9, "unit": ""}}
+    text, _ = convert_file(child, tmp_path / "b.json", json.dumps(options).encode())
+    assert text == "wait.value: 3\nwait.unit: ms\n\ntries.value: 9\n\n"
 
 
 def test_json_lines_are_records(child, tmp_path):

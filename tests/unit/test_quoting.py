@@ -1,5 +1,7 @@
 """Extent of quotations, and their proof."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from docstokg.contracts.state import Block
@@ -63,6 +65,11 @@ def proven(answer: str, *blocks: Block) -> bool:
             "How do I get a badge?",
             "Ask at desk 4, please [1].",
         ),
+        (
+            "## Can I bring my dog?\n\nYes, on Fridays. Dogs stay on a lead in the corridors.",
+            "Can I bring my dog?",
+            "Yes, on Fridays [1]. Dogs stay on a lead in the corridors [1].",
+        ),
         (STEPS, "What is the severity of step 20?", "Step: Step 20; Severity: 7 [1]."),
         (REVENUE, "What was the revenue in the third quarter of 2023?",
          "2023: Quarter: Q3; Revenue: 541 [1]."),
@@ -72,7 +79,7 @@ def proven(answer: str, *blocks: Block) -> bool:
             "A seizure is a sudden event in the brain [1].",
         ),
     ],
-    ids=["default", "heading", "question and answer", "cells", "quarter", "definition"],
+    ids=["default", "heading", "question and answer", "reply", "cells", "quarter", "definition"],
 )  # fmt: skip
 def test_quotation_stands_on_its_own(text: str, query: str, expected: str) -> None:
     source = block(text)
@@ -81,6 +88,44 @@ def test_quotation_stands_on_its_own(text: str, query: str, expected: str) -> No
     assert proven(answer.text, source)
     assert answer.best is not None
     assert answer.text[slice(*answer.best)].endswith("[1].")
+
+
+LONG_RECORD = (
+    "Ticket: T-7\nReporter: Mina Orlov\nDescription: The nightly export stops after about forty"
+    " thousand rows with a broken pipe. It happens on every second night, and only while an archive"
+    " job runs on the same host, which has less memory than the others of the rack.\n"
+    "Steps: Start the archive job, wait for its lock, then start the export with the option --full"
+    f"{' and watch the log' * 12}.\nWorkaround: Run it after six\nFixed in: 4.2.1"
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("In which version is T-7 fixed?", "Ticket: T-7; Fixed in: 4.2.1 [1]."),
+        ("What is the workaround for T-7?", "Ticket: T-7; Workaround: Run it after six [1]."),
+        ("Who is the reporter of T-7?", "Ticket: T-7; Reporter: Mina Orlov [1]."),
+    ],
+)
+def test_a_long_record_with_sentences_answers_with_its_key_and_a_cell(
+    query: str, expected: str
+) -> None:
+    source = block(f"{LONG_RECORD}\n\n{LONG_RECORD.replace('T-7', 'T-8').replace('.2', '.3')}")
+    answer = extractive.answer(query, [source], 300, 0.0)
+    assert answer.text == expected
+    assert proven(answer.text, source)
+
+
+def test_a_row_of_a_table_is_read_as_words() -> None:
+    cow = block("Cow | Farm | Milk\nAlma | Ost | 28 l\nBerta | Ost | 31 l\n")
+    read: list[str] = []
+
+    def reader(question: str, texts: Sequence[str]) -> list[float]:
+        read.extend(texts)
+        return [0.0] * len(texts)
+
+    extractive.answer("How much milk does Berta give?", [cow], 300, 0.0, reader)
+    assert ": Cow Berta; Milk of Berta is 31 l; Farm of Berta is Ost" in read
 
 
 RESCUE = "Ring the bell if the lift stops between two floors."

@@ -62,7 +62,9 @@ def convert_json(raw: bytes) -> tuple[Outline, ...]:
     if all(map(_is_document, items)):
         return tuple(_document(item, encoding) for item in items)
     maker = TextMaker()
-    _write(maker, value, "", 0)
+    record: list[tuple[str, str]] = []
+    _write(maker, value, "", 0, record)
+    _write_row(maker, record)
     converted = maker.outline(encoding=encoding)
     if not converted.text:
         raise LoadError("contains no text")
@@ -127,18 +129,32 @@ def _document(value: dict[str, Any], encoding: str) -> Outline:
     )
 
 
-def _write(maker: TextMaker, value: object, path: str, depth: int) -> None:
+def _write(
+    maker: TextMaker, value: object, path: str, depth: int, record: list[tuple[str, str]]
+) -> None:
+    """Write several objects as a row each, and collect other values for a row before them."""
     check_depth(depth)
     if isinstance(value, dict):
+        are_objects = len(value) > 1 and all(isinstance(item, dict) for item in value.values())
         for key, item in value.items():
-            _write(maker, item, f"{path}.{key}" if path else str(key), depth + 1)
+            if are_objects:
+                _write_row(maker, record)
+            _write(maker, item, f"{path}.{key}" if path else str(key), depth + 1, record)
     elif isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
-        for item in value:  # a record is one passage
-            pairs = list(_values(item, path, depth + 1))
-            maker.row([name for name, _ in pairs], [words for _, words in pairs])
+        _write_row(maker, record)
+        for item in value:
+            _write_row(maker, list(_values(item, path, depth + 1)))
     else:
-        for name, words in _values(value, path, depth):
+        record += _values(value, path, depth)
+
+
+def _write_row(maker: TextMaker, record: list[tuple[str, str]]) -> None:
+    if all(name for name, _ in record):
+        maker.row([name for name, _ in record], [words for _, words in record])
+    else:
+        for name, words in record:
             maker.add("text", f"{name}: {words}" if name else words, label=name[:80])
+    record.clear()
 
 
 def _values(value: object, path: str, depth: int) -> Iterator[tuple[str, str]]:

@@ -25,7 +25,13 @@ from docstokg.domain.answer.reader_features import (
     labels_of,
     stems,
 )
-from docstokg.domain.answer.rows import MOST_ROWS, matching, missing_names, parallel
+from docstokg.domain.answer.rows import (
+    MOST_ROWS,
+    matching,
+    missing_names,
+    parallel,
+    row_in_words,
+)
 from docstokg.domain.budget import tokens
 from docstokg.domain.text.sentences import Span
 from docstokg.domain.text.values import quantities
@@ -219,7 +225,7 @@ def compared(
     if reader is None:
         return {}
     places = sorted(range(len(pool)), key=lambda place: -scores[place])[:COMPARED]
-    logits = reader(query, [in_context(pool[place]) for place in places])
+    logits = reader(query, [in_context(query, pool[place]) for place in places])
     return {
         place: min(_HIGHEST, max(_LOWEST, logit))
         for place, logit in zip(places, logits, strict=True)
@@ -227,15 +233,16 @@ def compared(
     }
 
 
-def in_context(candidate: Candidate) -> str:
+def in_context(query: str, candidate: Candidate) -> str:
     """Return "title: text" for the reader, with the previous sentence as in `previous_and`.
 
-    Names have the form that the question uses.
+    Names have the form that the question uses; a row is `row_in_words`.
     """
-    text = " ".join(candidate.unit.text.split())
+    unit = candidate.unit
+    text = row_in_words(query, unit) if unit.fields else " ".join(unit.text.split())
     for other in candidate.block.other_names:
         text = text.replace(other.in_passage, other.in_question)
-    return f"{candidate.block.subject}: {previous_and(text, candidate.unit.before)}"
+    return f"{candidate.block.subject}: {previous_and(text, unit.before)}"
 
 
 def previous_and(text: str, before: str) -> str:

@@ -14,7 +14,7 @@ from docstokg.domain.text.words import word_count
 Kind = Literal["heading", "title", "head", "sentence", "item", "row", "code", "list"]
 Borders = tuple[tuple[int, int], ...]
 
-# Maximum characters of a unit.
+# Maximum characters of a unit; of a row, some cells are quoted.
 LONGEST = 450
 LEAST_WORDS = 3
 _LONGEST_TITLE = 90
@@ -86,12 +86,13 @@ def parts(text: str, borders: Borders = ()) -> tuple[Part, ...]:
     `borders`: sentence spans; computed if empty.
     """
     sequence: list[Part] = []
-    heading = lead = before = ""
+    heading = lead = before = key = ""
     columns: tuple[str, ...] = ()
     for start, stop, line_kind in _stretches(text, borders):
         end = start + len(_without_rule(text[start:stop]))
         plain = STRUCK_OUT.sub("", strip_markers(text[start:end])).strip()
-        kind = line_kind or _kind(text, start, end, plain)
+        key = key if sequence and "\n\n" not in text[sequence[-1].end : start] else ""
+        kind = line_kind or _kind(text, start, end, plain, in_record=bool(key))
         if kind in ("heading", "title"):
             plain = _HEADING.sub("", _UNDERLINED.sub(r"\1", plain)).strip("#*_ ")
             heading, lead, before = plain, "", ""
@@ -101,8 +102,13 @@ def parts(text: str, borders: Borders = ()) -> tuple[Part, ...]:
         columns = row if kind == "head" else columns if row else ()
         if kind == "item":
             plain = _ITEM.sub("", plain)
+        elif row and kind == "row":
+            plain = read_row(row, columns)
         elif kind == "row":
-            plain = read_row(row, columns) if row else in_one_line(plain)
+            # The lines of a record after a sentence of a value repeat its key.
+            first, *further = plain.splitlines()
+            plain = in_one_line(f"{key}\n{plain}" if key else plain)
+            key = key or (first if further else "")
         if sequence and sequence[-1].kind == "code" != kind:
             lead = ""
         above = f"{heading} {lead}".strip()
@@ -111,13 +117,16 @@ def parts(text: str, borders: Borders = ()) -> tuple[Part, ...]:
             lead = plain
         elif kind == "sentence":
             lead = ""
-        if kind == "sentence":
-            line = " ".join(plain.split())
-            # The brief sentences after a question belong to it.
-            is_reply = "?" in before and "?" not in line and len(line.split()) < _BRIEF
-            # The limit keeps the sum of all `before` linear.
-            before = f"{before} {line}" if is_reply and len(before) < LONGEST else line
+        before = _sentence_before(before, plain) if kind == "sentence" else before
     return tuple(sequence)
+
+
+def _sentence_before(before: str, plain: str) -> str:
+    line = " ".join(plain.split())
+    # The brief sentences after a question belong to it.
+    is_reply = "?" in before and "?" not in line and len(line.split()) < _BRIEF
+    # The limit keeps the sum of all `before` linear.
+    return f"{before} {line}" if is_reply and len(before) < LONGEST else line
 
 
 def _without_rule(piece: str) -> str:
@@ -169,12 +178,12 @@ def _is_code(text: str, start: int, last: tuple[int, int]) -> bool:
     return (is_announced and not is_plain) or _PROMPT.match(text, start) is not None
 
 
-def _kind(text: str, start: int, end: int, plain: str) -> Kind:
+def _kind(text: str, start: int, end: int, plain: str, *, in_record: bool) -> Kind:
     if _HEADING.match(plain) or _UNDERLINED.match(plain):
         return "heading"
     lines = plain.splitlines()
     fields = lines if len(lines) > 1 else _FIELDS.split(plain)
-    if len(fields) > 1 and all(map(_FIELD.match, fields)):
+    if (in_record or len(fields) > 1) and all(map(_FIELD.match, fields)):
         return "row"
     if _ITEM.match(plain):
         return "item"
@@ -271,6 +280,8 @@ def _list(run: Sequence[Part]) -> Part | None:
 def _is_unit(text: str, part: Part) -> bool:
     if part.kind in ("heading", "title", "head") or part.text.startswith("<!--"):
         return False
+    if part.kind == "row":
+        return bool(part.text)
     if len(part.text) > LONGEST or part.text.rstrip("*_ ").endswith(("?", "\uff1f")):
         return False
     if part.kind not in ("sentence", "item"):

@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from docstokg.domain.answer.citations import LINK, outside_code, strip_markers
 from docstokg.domain.answer.kinds import opening_label
+from docstokg.domain.answer.notices import is_abstention
 from docstokg.domain.answer.parts import Part, parts
 from docstokg.domain.answer.reader_features import Candidate, asked_values, stems
 from docstokg.domain.text.sentences import Span, sentence_spans
@@ -49,10 +51,10 @@ def quoted(
 ) -> Quotation:
     """Return the chosen unit with what makes it stand on its own, and markers before final stops.
 
-    A sentence gets its item, or the previous sentence or its heading if it has no subject of its
-    own; `wide`: also the following sentence of its paragraph. A row shows its key and the cells
-    that the question names, `whole` all. `others`: ranks of further passages with the same
-    statement.
+    A sentence gets its item, the paragraph that replies to a question in the heading, or the
+    previous sentence or its heading if it has no subject of its own; `wide`: also the following
+    sentence of its paragraph. A row shows its key and the cells that the question names, `whole`
+    all. `others`: ranks of further passages with the same statement.
     """
     unit, marker = chosen.unit, f"[{chosen.block.rank}]"
     markers = marker + "".join(f"[{rank}]" for rank in others)
@@ -91,8 +93,9 @@ def _around(chosen: Candidate, *, wide: bool) -> tuple[Sequence[Part], Sequence[
     begin = place
     while begin > first and leans(sequence[begin]):
         begin -= 1
-    # A labelled clause is quoted as a whole, like an item.
-    is_whole = chosen.is_labelled or sequence[first].kind == "item"
+    # A labelled clause and the reply to a heading that asks are quoted as a whole, like an item.
+    is_reply = unit.heading.endswith(("?", "\uff1f"))
+    is_whole = is_reply or chosen.is_labelled or sequence[first].kind == "item"
     room = MOST_WORDS - word_count(unit.text)
     before = _fitting(sequence[begin:place][::-1], room)
     room -= _words(before)
@@ -104,10 +107,14 @@ def _around(chosen: Candidate, *, wide: bool) -> tuple[Sequence[Part], Sequence[
 
 
 def _fitting(following: Sequence[Part], room: int) -> list[Part]:
-    """Return the parts before the first question, announcement, or one that exceeds the room."""
+    """Return the parts before the first that exceeds the room or is no statement.
+
+    Questions, announcements, the marks of a code block, and the abstention are none.
+    """
     fitting: list[Part] = []
     for part in following:
-        if part.text.rstrip("*_ ").endswith(("?", ":")) or _words([*fitting, part]) > room:
+        is_open = part.text.rstrip("*_ ").endswith(("?", ":")) or "```" in part.text
+        if is_open or is_abstention(part.text) or _words([*fitting, part]) > room:
             break
         fitting.append(part)
     return fitting
@@ -138,7 +145,10 @@ def _prefix(unit: Part) -> str:
 
 
 def _row(query: str, unit: Part) -> str:
-    """Return the key and the cells that the question names; the whole row if it names none."""
+    """Return the key and the cells that the question names; if it names none, the whole row.
+
+    Of a row of more than MOST_WORDS, the cells that hold a word of the question, else the first.
+    """
     fields = unit.fields
     question, numbers = frozenset(stems(query)), asked_values(query)
     conditions, named = set(), set()
@@ -150,8 +160,12 @@ def _row(query: str, unit: Part) -> str:
         elif question & frozenset(stems(name)):
             named.add(place)
     places = sorted((conditions | named) - {0})
-    if not named - {0} or len(places) + 1 >= len(fields):
+    is_long = bool(fields) and word_count(unit.text) > MOST_WORDS
+    if not is_long and (not named - {0} or len(places) + 1 >= len(fields)):
         return visible(unit.text)
+    if not places:
+        sizes = accumulate(word_count(" ".join(field)) for field in fields)
+        places = [place for place, size in enumerate(sizes) if size <= MOST_WORDS][1:]
     cells = "; ".join(": ".join(fields[place]) for place in places)
     return visible(
         f"{unit.cells[0]}: {cells}" if unit.cells else f"{': '.join(fields[0])}; {cells}"

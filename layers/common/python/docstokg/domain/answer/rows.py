@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from docstokg.contracts.state import Block
+from docstokg.domain.answer.parts import Part
 from docstokg.domain.answer.reader_features import Candidate, asked_values, stems
 from docstokg.domain.text.names import capitalised_names
 from docstokg.domain.text.snippets import coverage, question_stems
@@ -88,6 +89,19 @@ def matching(query: str, pool: Sequence[Candidate], best: int) -> tuple[int, ...
         conditions[place] = (count, len(words & names))
     highest = max(conditions.values())
     return tuple(place for place in table if conditions[place] == highest)
+
+
+def row_in_words(query: str, row: Part) -> str:
+    """Return "Cow Berta; Milk of Berta is 31 l", first the cells that share a word with a question.
+
+    The row has `fields`. The reader, which knows sentences, reads the beginning of a long row.
+    """
+    question = frozenset(stems(query))
+    (column, key), *others = row.fields
+    others.sort(key=lambda field: question.isdisjoint(stems(" ".join(field))))
+    return "; ".join(
+        (f"{column} {key}", *(f"{name} of {key} is {value}" for name, value in others))
+    )
 
 
 def _columns(candidate: Candidate) -> tuple[str, ...]:
