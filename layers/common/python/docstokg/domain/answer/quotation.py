@@ -27,10 +27,10 @@ _ELEMENTS = (
     "a|abbr|b|big|blockquote|br|cite|code|dd|div|dl|dt|em|font|h[1-6]|hr|i|img|kbd|li|mark|ol|p|pre"
     "|q|small|span|strong|sub|sup|table|tbody|td|th|thead|tr|tt|u|ul|var"
 )
-_TAG = re.compile(
+TAG = re.compile(
     rf"</?(?:{_ELEMENTS})(?:\s[^<>\n=]{{0,40}}+=[^<>\n]{{0,200}}+)?\s?/?>", re.IGNORECASE
 )
-_RAISED_TAG = re.compile(r"\s?<sup>\s?", re.IGNORECASE)
+RAISED_TAG = re.compile(r"\s?<sup>\s?", re.IGNORECASE)
 # `> 5 mg` at the start of a line is a comparison, not a block quote.
 _LINE_MARKUP = re.compile(
     r"^[^\S\n]*(?:(?:>(?!\s*\d)|#{1,6}|[-*+\u2022\u25cb\u00b7]|\(?\d{1,3}[.)])[^\S\n]+)+",
@@ -110,7 +110,7 @@ def _folded(text: str) -> str:
     # Answers escape `<` before a tag.
     plain = _LINE_MARKUP.sub("", strip_markers(visible(text.replace("&lt;", "<"))))
     plain = LINK.sub(r"\1", STRUCK_OUT.sub("", plain))
-    plain = _TAG.sub(" ", _RAISED_TAG.sub("^", plain))
+    plain = TAG.sub(" ", RAISED_TAG.sub("^", plain))
     plain = _LOWERED.sub(" ", _RAISED.sub("^", _EMPHASIS.sub("", plain)))
     folded = compatible(plain).casefold().translate(_BRACKETS)
     return _QUOTES.sub("", _DASHES.sub("-", folded))

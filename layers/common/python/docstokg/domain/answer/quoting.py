@@ -9,6 +9,7 @@ from docstokg.domain.answer.citations import LINK, outside_code, strip_markers
 from docstokg.domain.answer.kinds import opening_label
 from docstokg.domain.answer.notices import is_abstention
 from docstokg.domain.answer.parts import Part, parts
+from docstokg.domain.answer.quotation import RAISED_TAG, TAG
 from docstokg.domain.answer.reader_features import Candidate, asked_values, stems
 from docstokg.domain.text.sentences import Span, sentence_spans
 from docstokg.domain.text.values import values
@@ -195,9 +196,13 @@ def _marked(sentence: str, markers: str) -> str:
 
 
 def _plain(text: str) -> str:
-    text = LINK.sub(
-        r"\1", " ".join(outside_code(text, lambda part: _LINE_BREAK.sub(" ", part)).split())
-    ).strip("|>#\u2022 ")
+    untagged = outside_code(text, _without_tags)
+    text = LINK.sub(r"\1", " ".join(untagged.split())).strip("|>#\u2022 ")
     if text.count("`") % 2:
         text = text.replace("`", "'")
     return outside_code(text, lambda part: _BRACKETED.sub(r"(\1)", strip_markers(part)))
+
+
+def _without_tags(text: str) -> str:
+    """Return a text without HTML tags, with `10<sup>3</sup>` as 10^3."""
+    return TAG.sub("", RAISED_TAG.sub("^", _LINE_BREAK.sub(" ", text)))
