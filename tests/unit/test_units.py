@@ -1,5 +1,6 @@
 """Quotable units of a passage with the text above them; never a heading or a question."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -101,6 +102,20 @@ def test_code_is_whole_under_its_introducing_line() -> None:
         "Undo a commit:",
     )
     assert prose.above == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "is_code"),
+    [
+        ("## Upgrade\n\n    git pull && make demo\n    tool doctor\n\nThen wait a day.", True),
+        ("Here it goes\n\n    The boat leaves at noon.\n\nThen wait a day.", False),
+        ("- Bring a coat\n\n    and a hat for the boat\n\nThen wait a day.", False),
+        ("    -a, --all\n\n        print every name of the list\n\nThen wait.", False),
+    ],
+    ids=["code", "prose", "item", "manual page"],
+)
+def test_indented_lines_that_stand_alone_are_code(text: str, is_code: bool) -> None:
+    assert any(unit.kind == "code" for unit in units_in(text)) == is_code
 
 
 def test_headings_and_questions_stay_above_never_quoted() -> None:

@@ -29,6 +29,7 @@ _RULE = re.compile(r"\s*[^\w\s]{3,}+\s*")
 _MARK = r"(?:[-*+\u2022\u25cb\u00b7]|\(?(?:\d{1,3}|[a-z])[.)])[^\S\n]"
 _ITEM = re.compile(r"\A(?:[-*+\u2022\u25cb\u00b7]|\d{1,3}[.)])\s+")
 AT_ITEM = re.compile(rf"([^\S\n]*){_MARK}")
+_INDENTED_OR_ITEM = re.compile(rf"\s|{_MARK}")
 _ITEM_BELOW = re.compile(rf"[^\S\n]*\n(?:[^\S\n]*\n)?([^\S\n]*){_MARK}")
 _BORDER = re.compile(r"(?<!\\)\|")
 _CELLS = re.compile(r"\s\|\s")
@@ -174,7 +175,11 @@ def _is_code(text: str, start: int, last: tuple[int, int]) -> bool:
     before = text[max(0, start - _NEAR) : start]
     depth = len(before) - (before.rfind("\n") + 1)
     is_plain = _ENDS.search(text[slice(*last)]) or AT_ITEM.match(text, start)
-    is_announced = depth >= 4 and before.rstrip().endswith(":")
+    above = before.rstrip()
+    # Below a line of a list or of a manual page, prose is indented too.
+    line = text.rfind("\n", 0, start - len(before) + len(above)) + 1
+    is_set_off = "\n\n" in before[len(above) :] and not _INDENTED_OR_ITEM.match(text, line)
+    is_announced = depth >= 4 and (is_set_off or above.endswith(":"))
     return (is_announced and not is_plain) or _PROMPT.match(text, start) is not None
 
 
