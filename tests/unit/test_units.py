@@ -118,6 +118,19 @@ def test_indented_lines_that_stand_alone_are_code(text: str, is_code: bool) -> N
     assert any(unit.kind == "code" for unit in units_in(text)) == is_code
 
 
+def test_a_line_of_yaml_has_the_names_above_it() -> None:
+    text = (
+        "depot: Veska\nlimits:\n  tries: 4   # of each call\n"
+        "  # for all\n  web:\n    image: box:1.2\nlast:\n"
+    )
+    assert [(unit.kind, unit.text) for unit in units_in(text)] == [
+        ("row", "depot: Veska"),
+        ("row", "limits.tries: 4"),
+        ("row", "limits.web.image: box:1.2"),
+    ]
+    assert unit_texts("Opening hours:\n  Monday: from 9 to 17\n  on Sunday closed") == []
+
+
 def test_headings_and_questions_stay_above_never_quoted() -> None:
     first, second = units_in(QUESTIONS)
     assert first.text == "Yes, with the other seal."

@@ -271,7 +271,7 @@ def _several(
     # Imported here: it loads six modules that a process without answers does not need.
     from docstokg.domain.answer.two_hops import along, pairs
 
-    if "many" in kinds and pool[best].unit.kind == "row":
+    if "many" in kinds and pool[best].unit.fields:
         places = matching(query, pool, best)
         listed = places[:MOST_ROWS]
         notice = rows_shown(len(listed), len(places))

@@ -35,6 +35,11 @@ _BORDER = re.compile(r"(?<!\\)\|")
 _CELLS = re.compile(r"\s\|\s")
 _FIELD = re.compile(r"[\w][\w .()/-]{0,40}: \S")
 _FIELDS = re.compile(r"; (?=[^;]{1,60}: )")
+# A line of YAML, and one with a value.
+_SETTING = re.compile(r"(?:- )?[\w.\"'/-]{1,60}:(?: |\Z)|- \S|#")
+_VALUE = re.compile(r"(?:- )?[\w.\"'/-]{1,60}: +[^\s#]|- \S")
+# Characters above a line of YAML that are searched for its names.
+_ABOVE = 2000
 _PROMPT = re.compile(r"(?:[$%>] |>>> )\S")
 _ENDS = re.compile(r"[.!?;,:\u2026\u3002\uff01\uff1f][\"')\]*_`\u201d\u2019]*\Z")
 _STOPPED = re.compile(r"[.!?\u2026\u3002\uff01\uff1f][^\w\s]{0,9}(?:\s?\[[\d\s,]{1,20}\]){0,4}\Z")
@@ -105,6 +110,8 @@ def parts(text: str, borders: Borders = ()) -> tuple[Part, ...]:
             plain = _ITEM.sub("", plain)
         elif row and kind == "row":
             plain = read_row(row, columns)
+        elif line_kind == "row":
+            plain = _setting(text, start, plain)
         elif kind == "row":
             # The lines of a record after a sentence of a value repeat its key.
             first, *further = plain.splitlines()
@@ -167,8 +174,31 @@ def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int, Kind | N
             yield a, lines[place + 1][1] if is_ruled else b, "head" if is_head else "row"
     elif _is_code(text, start, lines[-1]):
         yield from ((*line, "code") for line in lines)
+    elif _are_settings([text[a:b] for a, b in lines]):
+        yield from ((a, b, "row") for a, b in lines if _VALUE.match(text, a, b))
     else:
         yield start, end, None
+
+
+def _are_settings(lines: Sequence[str]) -> bool:
+    """Return whether lines are YAML with a name that has names below it."""
+    has_names_below = any(line.endswith(":") for line in lines[:-1])
+    return has_names_below and all(map(_SETTING.match, lines))
+
+
+def _setting(text: str, start: int, line: str) -> str:
+    """Return a YAML line at `text[start]` with the names above it: "limits.retries: 4"."""
+    depth = start - text.rfind("\n", 0, start) - 1
+    names = []
+    for above in reversed(text[max(0, start - _ABOVE) : start].splitlines()[:-1] if depth else ()):
+        indent = len(above) - len(above.lstrip(" -"))
+        if above.strip() and indent < depth:
+            depth = indent
+            names.append(above.strip(" -").rstrip(":"))
+    path = ".".join(reversed(names))
+    value = line.removeprefix("- ").partition(" #")[0].rstrip()
+    joint = ": " if line.startswith("- ") and ": " not in value else "."
+    return f"{path}{joint}{value}" if path else value
 
 
 def _is_code(text: str, start: int, last: tuple[int, int]) -> bool:
