@@ -315,9 +315,8 @@ def _list(run: Sequence[Part]) -> Part | None:
 def _is_unit(text: str, part: Part) -> bool:
     if part.kind in ("heading", "title", "head") or part.text.startswith("<!--"):
         return False
-    if part.kind == "row":
-        return bool(part.text)
-    if len(part.text) > LONGEST or part.text.rstrip("*_ ").endswith(("?", "\uff1f")):
+    is_long = part.kind != "row" and len(part.text) > LONGEST
+    if is_long or part.text.rstrip("*_ ").endswith(("?", "\uff1f")):
         return False
     if part.kind not in ("sentence", "item"):
         return bool(part.text)
