@@ -118,6 +118,12 @@ def test_indented_lines_that_stand_alone_are_code(text: str, is_code: bool) -> N
     assert any(unit.kind == "code" for unit in units_in(text)) == is_code
 
 
+def test_a_numbered_heading_that_ends_a_passage_is_not_quoted() -> None:
+    text = "1 Dangers\n\nGrain gives way like quicksand.\n\n2 Before entering"
+    assert unit_texts(text) == ["Grain gives way like quicksand."]
+    assert unit_texts("Grain gives way.\n\n7 people work there.")[-1] == "7 people work there."
+
+
 def test_a_line_of_yaml_has_the_names_above_it() -> None:
     text = (
         "depot: Veska\nlimits:\n  tries: 4   # of each call\n"

@@ -22,6 +22,8 @@ FENCES = ("```", "~~~")
 _LINE = re.compile(r"[^\s](?:[^\n]*[^\s])?")
 _STRETCH = re.compile(r"\S(?:.*\S)?", re.DOTALL)
 _HEADING = re.compile(r"\A#{1,6}\s{1,99}+(?=\S)")
+# The last line of a passage may be the heading of the next one.
+_NUMBERED = re.compile(r"\d{1,2}(?:\.\d{1,2}){0,3} [^\W\d]")
 _UNDERLINED = re.compile(r"\A(?:[^\w\s]+\n)?([^\n]+)\n[^\S\n]*([=~^\"'`#*+.:_-])\2{2,}\Z")
 # Struck-out text of Markdown is no statement.
 STRUCK_OUT = re.compile(r"~~(?=\S)[^~\n]+~~ ?|<(s|del|strike)>[^<\n]*</\1> ?")
@@ -223,8 +225,9 @@ def _kind(text: str, start: int, end: int, plain: str, *, in_record: bool) -> Ki
     if _ITEM.match(plain):
         return "item"
     before = text[max(0, start - _NEAR) : start].rstrip(" \t")
-    is_alone = before[-2:] in ("", "\n\n") and text[end : end + 2] == "\n\n" and len(lines) == 1
-    if is_alone and len(plain) <= _LONGEST_TITLE and end + 2 < len(text):
+    is_followed = text[end : end + 2] == "\n\n" and end + 2 < len(text)
+    is_alone = before[-2:] in ("", "\n\n") and len(lines) == 1
+    if is_alone and len(plain) <= _LONGEST_TITLE and (is_followed or _NUMBERED.match(plain)):
         return "title" if plain.endswith("?") or not _ENDS.search(plain) else "sentence"
     return "sentence"
 
