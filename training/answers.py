@@ -1,6 +1,6 @@
 """Fit the probabilities of the built-in model.
 
-    python -m training.answers FOLDER... [--kept FOLDER...] [--names] [--write]
+    python -m training.answers FOLDER... [--kept FOLDER...] [--only PART] [--write]
 
 Each FOLDER has `given.jsonl` (training.passages). Fits, for the committed score of candidates
 (`choice`),
@@ -8,15 +8,17 @@ Each FOLDER has `given.jsonl` (training.passages). Fits, for the committed score
 1. `logit`: the weight of the reader's logit beside that score, with the largest share of right
    choices, the mean over the sets.
 2. `right`: a logistic model of the choice being right.
-3. `answerable`: the same for any passage answering; it decides on abstention.
+3. `answerable`: the same for any passage answering; it decides on abstention. A question whose
+   answer another part holds counts as OTHER_PART answerable.
 
 (2) and (3) with and without the reader. `choice` and the models of pairs are those of commit
 cec0999d. Prints, for each set left out of the fit, the area under the ROC curve of both models and
 the share of right choices, with standard errors. Raises `Leak` for overlap with a test set
 (`--kept`).
 
-`--names`: fit only the weight of `name_missed` in `answerable`, on folders with tables
-(training.tables), as the one with which 95 % of the near misses that it marks are silent.
+`--only answerable`: fit only that model, with the reader. `--only names`: fit only its weight of
+`name_missed`, on folders with tables (training.tables), as the one with which 95 % of the near
+misses that it marks are silent.
 """
 
 import argparse
@@ -50,10 +52,11 @@ KEPT = (
 RIGHT = ("share", "margin", "cosine", "words", "kind_missed")
 ANSWERABLE = (*RIGHT, "words_around")
 # With the reader, the other features add nothing on sets left out.
-RIGHT_READ, ANSWERABLE_READ = ("share", "words_around", "logit"), ("words_around", "logit")
+RIGHT_READ = ANSWERABLE_READ = ("share", "words_around", "logit")
 LOGIT_WEIGHTS = np.arange(0.1, 2.05, 0.1).round(1)
 WITHOUT_GOLD = 3
-UNANSWERABLE_WEIGHT = 0.5
+UNANSWERABLE_WEIGHT = 0.7
+OTHER_PART = 0.5
 WHOLE = 0.8
 SILENT = 0.95
 
@@ -168,7 +171,7 @@ def regression(
 def fit_logistic(
     sets: Iterable[Sequence[Chosen]],
     names: Sequence[str],
-    of: Callable[[Chosen], bool] = lambda each: each.right,
+    of: Callable[[Chosen], float] = lambda each: each.right,
 ) -> Json:
     """Return bias and weights by name for the probability of `of`; nonempty sets weigh the same.
 
@@ -187,6 +190,11 @@ def fit_logistic(
         "bias": round(bias, 4),
         "weights": {name: round(float(w), 4) for name, w in zip(names, slopes, strict=True)},
     }
+
+
+def worth(chosen: Chosen) -> float:
+    """Return 1 if the choice is right, OTHER_PART if only another part answers, else 0."""
+    return 1.0 if chosen.right else OTHER_PART * chosen.answerable
 
 
 def is_answerable(chosen: Chosen) -> bool:
@@ -221,7 +229,7 @@ def fit(sets: Mapping[str, Sequence[Asked]], weight: float) -> Json:
     print(f"weight of the logit {weight}")
     for name in chosen if len(chosen) > 1 else ():
         print(report(name, chosen, models))
-    answerable = fit_logistic(chosen.values(), models[1], is_answerable)
+    answerable = fit_logistic(chosen.values(), models[1], worth)
     answerable["weights"]["name_missed"] = name_missed
     right = fit_logistic(chosen.values(), models[0])
     return {**committed, "logit": weight, "right": right, "answerable": answerable}
@@ -254,7 +262,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("folders", type=Path, nargs="+")
     parser.add_argument("--kept", type=Path, nargs="+", default=list(KEPT))
-    parser.add_argument("--names", action="store_true")
+    parser.add_argument("--only", choices=("answerable", "names"))
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     by_name = {folder.name: read(folder) for folder in options.folders}
@@ -262,7 +270,11 @@ def main() -> None:
     texts = {block["uuid"]: block["text"] for row in rows for block in row["blocks"]}
     refuse_shared((row["question"] for row in rows), texts.values(), kept_texts(options.kept))
     sets = {name: questions(lines) for name, lines in by_name.items()}
-    if options.names:
+    if options.only == "answerable":
+        committed = extractive.model()["with_reader"]
+        fitted_again = fit(sets, committed["logit"])["answerable"]
+        changed = {"with_reader": {**committed, "answerable": fitted_again}}
+    elif options.only == "names":
         asked_rows = [row for lines in sets.values() for row in lines]
         changed = {part: fit_names(asked_rows, part) for part in ("without_reader", "with_reader")}
     else:

@@ -5,11 +5,16 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from docstokg.domain.answer.citations import LINK, outside_code, strip_markers
+from docstokg.domain.answer.citations import (
+    LINK,
+    RAISED_TAG,
+    TAG,
+    outside_code,
+    strip_markers,
+)
 from docstokg.domain.answer.kinds import opening_label
 from docstokg.domain.answer.notices import is_abstention
 from docstokg.domain.answer.parts import Part, parts
-from docstokg.domain.answer.quotation import RAISED_TAG, TAG
 from docstokg.domain.answer.reader_features import Candidate, asked_values, stems
 from docstokg.domain.text.sentences import Span, sentence_spans
 from docstokg.domain.text.values import values
