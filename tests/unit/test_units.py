@@ -127,12 +127,13 @@ def test_a_numbered_heading_that_ends_a_passage_is_not_quoted() -> None:
 def test_a_line_of_yaml_has_the_names_above_it() -> None:
     text = (
         "depot: Veska\nlimits:\n  tries: 4   # of each call\n"
-        "  # for all\n  web:\n    image: box:1.2\nlast:\n"
+        '  # for all\n  web:\n    image: box:1.2\n    title: "Ticket #7"\nlast:\n'
     )
     assert [(unit.kind, unit.text) for unit in units_in(text)] == [
         ("row", "depot: Veska"),
         ("row", "limits.tries: 4"),
         ("row", "limits.web.image: box:1.2"),
+        ("row", 'limits.web.title: "Ticket #7"'),
     ]
     (hours,) = units_in("Opening hours:\n  Monday: from 9 to 17\n  on Sunday closed")
     assert hours.kind == "sentence"

@@ -198,7 +198,9 @@ def _setting(text: str, start: int, line: str) -> str:
             depth = indent
             names.append(above.strip(" -").rstrip(":"))
     path = ".".join(reversed(names))
-    value = line.removeprefix("- ").partition(" #")[0].rstrip()
+    value = line.removeprefix("- ")
+    if '"' not in value and "'" not in value:  # no comment, if quoted
+        value = value.partition(" #")[0].rstrip()
     joint = ": " if line.startswith("- ") and ": " not in value else "."
     return f"{path}{joint}{value}" if path else value
 
