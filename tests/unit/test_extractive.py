@@ -41,6 +41,8 @@ def answer_text(query: str, *blocks: Block, min_probability: float = 0.0) -> str
 @pytest.mark.parametrize(
     ("text", "query", "expected"),
     [
+        (SEIZURE, "What are seizures?", "Seizures are sudden electrical events in the brain [1]."
+         " A seizure may follow a high fever [1]."),
         (SEIZURE, "What reduces the frequency of seizures?",
          "Anticonvulsants reduce the frequency of seizures by 50 percent [1]."),
         (COUNTRIES, "What is the hotel limit in Spain?", "Spain: Limit: 105 euros [1]."),

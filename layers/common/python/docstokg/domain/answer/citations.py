@@ -29,16 +29,6 @@ LINK = re.compile(
     r"(?:\((?:[^()\s]|\([^()\s]{0,100}+\)){0,400}+(?:\s[^()\n]{0,100}+)?\)|\[[^\[\]]{0,80}+\])"
 )
 
-# Only known HTML elements: `<LOD and >` compares numbers, `<FILE>` is an argument.
-_ELEMENTS = (
-    "a|abbr|b|big|blockquote|br|cite|code|dd|div|dl|dt|em|font|h[1-6]|hr|i|img|kbd|li|mark|ol|p|pre"
-    "|q|small|span|strong|sub|sup|table|tbody|td|th|thead|tr|tt|u|ul|var"
-)
-TAG = re.compile(
-    rf"</?(?:{_ELEMENTS})(?:\s[^<>\n=]{{0,40}}+=[^<>\n]{{0,200}}+)?\s?/?>", re.IGNORECASE
-)
-RAISED_TAG = re.compile(r"\s?<sup>\s?", re.IGNORECASE)
-
 _FENCE = re.compile(r"^ {0,3}(?P<fence>`{3,}|~{3,})[^\n]*$", re.MULTILINE)
 _PARAGRAPH = re.compile(r"(?:[^\n]+\n?)+")
 _INLINE = re.compile(r"(?<!`)(`++).+?(?<!`)\1(?!`)", re.DOTALL)

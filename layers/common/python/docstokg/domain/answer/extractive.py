@@ -60,8 +60,8 @@ _HALVES = re.compile(
     re.IGNORECASE,
 )
 
-# Characters of a first half, and content words of a second one.
-_FIRST_HALF, _OWN_WORDS = 12, 2
+# Characters of a first half.
+_FIRST_HALF = 12
 
 # Logits of texts for a question; None where time ran out.
 Reader = Callable[[str, Sequence[str]], Sequence[float | None]]
@@ -131,8 +131,7 @@ def answer(
 
 def _halves(query: str) -> list[str]:
     match = _HALVES.search(query, _FIRST_HALF)
-    # "and how fast?" does not stand on its own.
-    if match is None or len(stems(match["second"])) < _OWN_WORDS:
+    if match is None:
         return []
     first = query[: match.start()].rstrip().removesuffix(",")
     return [f"{half.rstrip('?')}?" for half in (first, match["second"])]

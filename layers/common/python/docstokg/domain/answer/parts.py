@@ -22,8 +22,6 @@ FENCES = ("```", "~~~")
 _LINE = re.compile(r"[^\s](?:[^\n]*[^\s])?")
 _STRETCH = re.compile(r"\S(?:.*\S)?", re.DOTALL)
 _HEADING = re.compile(r"\A#{1,6}\s{1,99}+(?=\S)")
-# The last line of a passage may be the heading of the next one.
-_NUMBERED = re.compile(r"\d{1,2}(?:\.\d{1,2}){0,3} [^\W\d]")
 _UNDERLINED = re.compile(r"\A(?:[^\w\s]+\n)?([^\n]+)\n[^\S\n]*([=~^\"'`#*+.:_-])\2{2,}\Z")
 # Struck-out text of Markdown is no statement.
 STRUCK_OUT = re.compile(r"~~(?=\S)[^~\n]+~~ ?|<(s|del|strike)>[^<\n]*</\1> ?")
@@ -31,7 +29,6 @@ _RULE = re.compile(r"\s*[^\w\s]{3,}+\s*")
 _MARK = r"(?:[-*+\u2022\u25cb\u00b7]|\(?(?:\d{1,3}|[a-z])[.)])[^\S\n]"
 _ITEM = re.compile(r"\A(?:[-*+\u2022\u25cb\u00b7]|\d{1,3}[.)])\s+")
 AT_ITEM = re.compile(rf"([^\S\n]*){_MARK}")
-_INDENTED_OR_ITEM = re.compile(rf"\s|{_MARK}")
 _ITEM_BELOW = re.compile(rf"[^\S\n]*\n(?:[^\S\n]*\n)?([^\S\n]*){_MARK}")
 _BORDER = re.compile(r"(?<!\\)\|")
 _CELLS = re.compile(r"\s\|\s")
@@ -194,9 +191,10 @@ def _setting(text: str, start: int, line: str) -> str:
     names = []
     for above in reversed(text[max(0, start - _ABOVE) : start].splitlines()[:-1] if depth else ()):
         indent = len(above) - len(above.lstrip(" -"))
-        if above.strip() and indent < depth:
+        name = above.strip(" -").partition(" #")[0].rstrip(" :")
+        if name and indent < depth and not name.startswith("#"):
             depth = indent
-            names.append(above.strip(" -").rstrip(":"))
+            names.append(name)
     path = ".".join(reversed(names))
     value = line.removeprefix("- ")
     if '"' not in value and "'" not in value:  # no comment, if quoted
@@ -209,11 +207,7 @@ def _is_code(text: str, start: int, last: tuple[int, int]) -> bool:
     before = text[max(0, start - _NEAR) : start]
     depth = len(before) - (before.rfind("\n") + 1)
     is_plain = _ENDS.search(text[slice(*last)]) or AT_ITEM.match(text, start)
-    above = before.rstrip()
-    # Below a line of a list or of a manual page, prose is indented too.
-    line = text.rfind("\n", 0, start - len(before) + len(above)) + 1
-    is_set_off = "\n\n" in before[len(above) :] and not _INDENTED_OR_ITEM.match(text, line)
-    is_announced = depth >= 4 and (is_set_off or above.endswith(":"))
+    is_announced = depth >= 4 and before.rstrip().endswith(":")
     return (is_announced and not is_plain) or _PROMPT.match(text, start) is not None
 
 
@@ -227,9 +221,8 @@ def _kind(text: str, start: int, end: int, plain: str, *, in_record: bool) -> Ki
     if _ITEM.match(plain):
         return "item"
     before = text[max(0, start - _NEAR) : start].rstrip(" \t")
-    is_followed = text[end : end + 2] == "\n\n" and end + 2 < len(text)
-    is_alone = before[-2:] in ("", "\n\n") and len(lines) == 1
-    if is_alone and len(plain) <= _LONGEST_TITLE and (is_followed or _NUMBERED.match(plain)):
+    is_alone = before[-2:] in ("", "\n\n") and text[end : end + 2] == "\n\n" and len(lines) == 1
+    if is_alone and len(plain) <= _LONGEST_TITLE and end + 2 < len(text):
         return "title" if plain.endswith("?") or not _ENDS.search(plain) else "sentence"
     return "sentence"
 

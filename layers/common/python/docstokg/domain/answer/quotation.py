@@ -6,7 +6,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
-from docstokg.domain.answer.citations import LINK, RAISED_TAG, TAG, strip_markers
+from docstokg.domain.answer.citations import LINK, strip_markers
 from docstokg.domain.answer.parts import (
     AT_ITEM,
     STRUCK_OUT,
@@ -22,6 +22,15 @@ from docstokg.domain.answer.statements import Statement
 from docstokg.domain.text.sentences import Span, sentence_spans
 from docstokg.domain.text.words import WORD, compatible, visible
 
+# Only known HTML elements: `<LOD and >` compares numbers, `<FILE>` is an argument.
+_ELEMENTS = (
+    "a|abbr|b|big|blockquote|br|cite|code|dd|div|dl|dt|em|font|h[1-6]|hr|i|img|kbd|li|mark|ol|p|pre"
+    "|q|small|span|strong|sub|sup|table|tbody|td|th|thead|tr|tt|u|ul|var"
+)
+_TAG = re.compile(
+    rf"</?(?:{_ELEMENTS})(?:\s[^<>\n=]{{0,40}}+=[^<>\n]{{0,200}}+)?\s?/?>", re.IGNORECASE
+)
+_RAISED_TAG = re.compile(r"\s?<sup>\s?", re.IGNORECASE)
 # `> 5 mg` at the start of a line is a comparison, not a block quote.
 _LINE_MARKUP = re.compile(
     r"^[^\S\n]*(?:(?:>(?!\s*\d)|#{1,6}|[-*+\u2022\u25cb\u00b7]|\(?\d{1,3}[.)])[^\S\n]+)+",
@@ -101,7 +110,7 @@ def _folded(text: str) -> str:
     # Answers escape `<` before a tag.
     plain = _LINE_MARKUP.sub("", strip_markers(visible(text.replace("&lt;", "<"))))
     plain = LINK.sub(r"\1", STRUCK_OUT.sub("", plain))
-    plain = TAG.sub(" ", RAISED_TAG.sub("^", plain))
+    plain = _TAG.sub(" ", _RAISED_TAG.sub("^", plain))
     plain = _LOWERED.sub(" ", _RAISED.sub("^", _EMPHASIS.sub("", plain)))
     folded = compatible(plain).casefold().translate(_BRACKETS)
     return _QUOTES.sub("", _DASHES.sub("-", folded))

@@ -5,13 +5,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from docstokg.domain.answer.citations import (
-    LINK,
-    RAISED_TAG,
-    TAG,
-    outside_code,
-    strip_markers,
-)
+from docstokg.domain.answer.citations import LINK, outside_code, strip_markers
 from docstokg.domain.answer.kinds import opening_label
 from docstokg.domain.answer.notices import is_abstention
 from docstokg.domain.answer.parts import Part, parts
@@ -28,6 +22,11 @@ _BRACKETED = re.compile(
     r"([^\]\u3011\uff3d\n]{1,160}+)[\]\u3011\uff3d]"
 )
 _LINE_BREAK = re.compile(r"<br ?/?>", re.IGNORECASE)
+_RAISED = re.compile(r"<sup>(?=\S)([^<>\n]{1,40}+)</sup>", re.IGNORECASE)
+# Not "the <b> and </b> tags".
+_TAGGED = re.compile(
+    r"<(sub|b|i|em|strong|u|small|mark|span)>(?=\S)([^<>\n]{1,200}+)(?<=\S)</\1>", re.IGNORECASE
+)
 _STOPS = ".!?\u2026\u3002;, |"
 _ENDS = (".", "!", "?", "\u2026", "\u3002")
 _CLOSERS = "\"'\u201d\u2019\u00bb)"
@@ -209,5 +208,6 @@ def _plain(text: str) -> str:
 
 
 def _without_tags(text: str) -> str:
-    """Return a text without HTML tags, with `10<sup>3</sup>` as 10^3."""
-    return TAG.sub("", RAISED_TAG.sub("^", _LINE_BREAK.sub(" ", text)))
+    """Return a text without pairs of inline HTML tags, with `10<sup>3</sup>` as 10^3."""
+    text = _RAISED.sub(r"^\1", _LINE_BREAK.sub(" ", text))
+    return _TAGGED.sub(r"\2", text)
