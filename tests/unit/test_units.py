@@ -118,6 +118,20 @@ def test_a_line_of_yaml_has_the_names_above_it() -> None:
     assert hours.kind == "sentence"
 
 
+def test_a_line_of_toml_or_ini_has_the_name_of_its_section() -> None:
+    text = (
+        '[depot]\ncows=4\nmilk = 31  # litres\n; of each\n\n[depot.hut]\ndoor = "red"\nroof = 2\n'
+    )
+    assert [(unit.kind, unit.text) for unit in units_in(text)] == [
+        ("row", "depot.cows=4"),
+        ("row", "depot.milk = 31"),
+        ("row", 'depot.hut.door = "red"'),
+        ("row", "depot.hut.roof = 2"),
+    ]
+    (sentence,) = units_in("The sum of both is\na = b + c in each year.")
+    assert sentence.kind == "sentence"
+
+
 def test_headings_and_questions_stay_above_never_quoted() -> None:
     first, second = units_in(QUESTIONS)
     assert first.text == "Yes, with the other seal."

@@ -34,9 +34,10 @@ _BORDER = re.compile(r"(?<!\\)\|")
 _CELLS = re.compile(r"\s\|\s")
 _FIELD = re.compile(r"[\w][\w .()/-]{0,40}: \S")
 _FIELDS = re.compile(r"; (?=[^;]{1,60}: )")
-# A line of YAML, and one with a value.
+# A line of YAML, one of TOML or INI, and one with a value.
 _SETTING = re.compile(r"(?:- )?[\w.\"'/-]{1,60}:(?: |\Z)|- \S|#")
-_VALUE = re.compile(r"(?:- )?[\w.\"'/-]{1,60}: +[^\s#]|- \S")
+_ASSIGNMENT = re.compile(r"[\w.\"'/-]{1,60}\s?=\s?\S|[#;]|\[{1,2}[^][\n]{1,99}\]{1,2}\Z")
+_VALUE = re.compile(r"(?:- )?[\w.\"'/-]{1,60}(?:: +[^\s#]|\s?=\s?\S)|- \S")
 # Characters above a line of YAML that are searched for its names.
 _ABOVE = 2000
 _PROMPT = re.compile(r"(?:[$%>] |>>> )\S")
@@ -180,16 +181,22 @@ def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int, Kind | N
 
 
 def _are_settings(lines: Sequence[str]) -> bool:
-    """Return whether lines are YAML with a name that has names below it."""
-    has_names_below = any(line.endswith(":") for line in lines[:-1])
-    return has_names_below and all(map(_SETTING.match, lines))
+    """Return whether lines are assignments, or YAML with a name that has names below it."""
+    if any(line.endswith(":") for line in lines[:-1]):
+        return all(map(_SETTING.match, lines))
+    return len(lines) > 1 and all(map(_ASSIGNMENT.match, lines))
 
 
 def _setting(text: str, start: int, line: str) -> str:
-    """Return a YAML line at `text[start]` with the names above it: "limits.retries: 4"."""
+    """Return a line of settings at `text[start]` with the names above it: "limits.retries: 4"."""
     depth = start - text.rfind("\n", 0, start) - 1
     names = []
-    for above in reversed(text[max(0, start - _ABOVE) : start].splitlines()[:-1] if depth else ()):
+    for above in reversed(
+        text[max(0, start - _ABOVE) : start].splitlines()[: -1 if depth else None]
+    ):
+        if above.startswith("[") and _ASSIGNMENT.match(above):
+            names.append(above.strip("[]"))
+            break
         indent = len(above) - len(above.lstrip(" -"))
         name = above.strip(" -").partition(" #")[0].rstrip(" :")
         if name and indent < depth and not name.startswith("#"):
