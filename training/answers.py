@@ -8,15 +8,14 @@ Each FOLDER has `given.jsonl` (training.passages). Fits, for the committed score
 1. `logit`: the weight of the reader's logit beside that score, with the largest share of right
    choices, the mean over the sets.
 2. `right`: a logistic model of the choice being right.
-3. `answerable`: the same for any passage answering; it decides on abstention. A question whose
-   answer another part holds counts as OTHER_PART answerable.
+3. `answerable`: the same for any passage answering; it decides on abstention.
 
 (2) and (3) with and without the reader. `choice` and the models of pairs are those of commit
 cec0999d. Prints, for each set left out of the fit, the area under the ROC curve of both models and
 the share of right choices, with standard errors. Raises `Leak` for overlap with a test set
 (`--kept`).
 
-`--only answerable`: fit only that model, with the reader. `--only names`: fit only its weight of
+`--only reader`: fit only the models with the reader. `--only names`: fit only its weight of
 `name_missed`, on folders with tables (training.tables), as the one with which 95 % of the near
 misses that it marks are silent.
 """
@@ -52,11 +51,10 @@ KEPT = (
 RIGHT = ("share", "margin", "cosine", "words", "kind_missed")
 ANSWERABLE = (*RIGHT, "words_around")
 # With the reader, the other features add nothing on sets left out.
-RIGHT_READ = ANSWERABLE_READ = ("share", "words_around", "logit")
+RIGHT_READ = ("share", "words_around", "logit")
+ANSWERABLE_READ = ("words_around", "logit")
 LOGIT_WEIGHTS = np.arange(0.1, 2.05, 0.1).round(1)
 WITHOUT_GOLD = 3
-UNANSWERABLE_WEIGHT = 0.7
-OTHER_PART = 0.5
 WHOLE = 0.8
 SILENT = 0.95
 
@@ -179,10 +177,7 @@ def fit_logistic(
     """
     groups = [group for group in sets if group]
     rows = [each for group in groups for each in group]
-    weights = [
-        [1.0 if each.answerable else UNANSWERABLE_WEIGHT for each in group] for group in groups
-    ]
-    importance = np.concatenate([np.array(group) / sum(group) for group in weights])
+    importance = np.concatenate([np.full(len(group), 1 / len(group)) for group in groups])
     values = np.array([[each.signs[name] for name in names] for each in rows])
     right = np.array([of(each) for each in rows], dtype=float)
     slopes, bias = regression(values, right, importance, 1e-4, np.ones((len(rows), 1)))
@@ -190,11 +185,6 @@ def fit_logistic(
         "bias": round(bias, 4),
         "weights": {name: round(float(w), 4) for name, w in zip(names, slopes, strict=True)},
     }
-
-
-def worth(chosen: Chosen) -> float:
-    """Return 1 if the choice is right, OTHER_PART if only another part answers, else 0."""
-    return 1.0 if chosen.right else OTHER_PART * chosen.answerable
 
 
 def is_answerable(chosen: Chosen) -> bool:
@@ -229,7 +219,7 @@ def fit(sets: Mapping[str, Sequence[Asked]], weight: float) -> Json:
     print(f"weight of the logit {weight}")
     for name in chosen if len(chosen) > 1 else ():
         print(report(name, chosen, models))
-    answerable = fit_logistic(chosen.values(), models[1], worth)
+    answerable = fit_logistic(chosen.values(), models[1], is_answerable)
     answerable["weights"]["name_missed"] = name_missed
     right = fit_logistic(chosen.values(), models[0])
     return {**committed, "logit": weight, "right": right, "answerable": answerable}
@@ -262,7 +252,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("folders", type=Path, nargs="+")
     parser.add_argument("--kept", type=Path, nargs="+", default=list(KEPT))
-    parser.add_argument("--only", choices=("answerable", "names"))
+    parser.add_argument("--only", choices=("reader", "names"))
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     by_name = {folder.name: read(folder) for folder in options.folders}
@@ -270,23 +260,20 @@ def main() -> None:
     texts = {block["uuid"]: block["text"] for row in rows for block in row["blocks"]}
     refuse_shared((row["question"] for row in rows), texts.values(), kept_texts(options.kept))
     sets = {name: questions(lines) for name, lines in by_name.items()}
-    if options.only == "answerable":
-        committed = extractive.model()["with_reader"]
-        fitted_again = fit(sets, committed["logit"])["answerable"]
-        changed = {"with_reader": {**committed, "answerable": fitted_again}}
-    elif options.only == "names":
+    if options.only == "names":
         asked_rows = [row for lines in sets.values() for row in lines]
-        changed = {part: fit_names(asked_rows, part) for part in ("without_reader", "with_reader")}
+        changed: Json = {
+            part: fit_names(asked_rows, part) for part in ("without_reader", "with_reader")
+        }
     else:
         weight = max(
             map(float, LOGIT_WEIGHTS),
             key=lambda value: np.mean([share_right(choose(rows, value)) for rows in sets.values()]),
         )
-        changed = {
-            "fitted_on": {name: len(lines) for name, lines in sets.items()},
-            "without_reader": fit(sets, 0.0),
-            "with_reader": fit(sets, weight),
-        }
+        changed = {"with_reader": fit(sets, weight)}
+        if options.only != "reader":
+            changed["without_reader"] = fit(sets, 0.0)
+            changed["fitted_on"] = {name: len(lines) for name, lines in sets.items()}
     fitted = {**extractive.model(), **changed}
     text = json.dumps(fitted, indent=1)
     print(text)

@@ -1,150 +1,189 @@
 """Train the reader of the built-in model; write its weights without the encoder's word table.
 
-    python -m training.reader FOLDER [--steps 1700]
+    python -m training.reader FOLDER SHARE=FILE... [--steps 220] [--rate 7e-5]
 
-FOLDER: `passages.jsonl.gz` {title, s: sentences}, `questions.json.gz` [[passage, sentence, style,
-question]], `human.json.gz` {q, t: title, p: right sentence, n: wrong ones}, `minilm.npz`: weights
-of all-MiniLM-L6-v2 in BERT's names. Needs PyTorch, transformers and a GPU, which this project does
-not require. A group is a question, its sentence and seven wrong ones; the loss is softmax over the
-group plus binary loss of each. A fifth of the right texts are two sentences; an eighth of the
-groups, and questions whose question word the passage does not answer, have no right text.
+FOLDER has `reader.npz`, weights to begin with in BERT's names, and `words.npy`, the encoder's word
+table (pieces, 384). Each FILE in it is a `.jsonl.gz` of groups {q: question, right: texts that
+answer, wrong: texts that do not}; SHARE of the groups come from it. Of a question without an
+answer, `wrong` begins with the nearest texts. Trains the four upper layers, on processors, with
+JAX and optax, which this project does not require; 16 groups of six texts a step. The loss is
+softmax over the texts of an answerable question plus binary loss of each text. Writes
+`trained.npz`.
 """
 
 import argparse
 import gzip
 import json
 import random
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from docstokg.adapters.onnx.reader import LONGEST_PAIR, LONGEST_QUESTION
 from docstokg.adapters.onnx.wordpieces import cassette_model, open_tokenizer
-from docstokg.domain.answer.extractive import previous_and
-from docstokg.domain.answer.kinds import asked_kinds, holds
 
-BATCH, GROUP, RATE = 64, 8, 1.5e-4
+BATCH, GROUP, WARM_UP = 16, 6, 30
+LAYERS, FROZEN, HEADS = 6, 2, 12
 CLS, SEP = 101, 102
-_ASKING = re.compile(r"(?:who|when|how many)\b", re.IGNORECASE)
+LENGTHS = (48, 80, LONGEST_PAIR)
+
+type Weights = dict[str, Any]
+type Group = dict[str, Any]
 
 
-class Group(NamedTuple):
-    """A question, its sentence, wrong sentences, and whether the sentence answers."""
-
-    question: str
-    text: str
-    wrong: tuple[str, ...]
-    answers: bool
-
-
-def opened(path: Path) -> Any:
-    """Return the lines of a compressed `.jsonl.gz`, or the content of a `.json.gz`."""
+def read_groups(path: Path) -> list[Group]:
+    """Return the groups of a file."""
     with gzip.open(path, "rt", encoding="utf-8") as file:
-        return list(map(json.loads, file)) if ".jsonl" in path.name else json.load(file)
+        return [json.loads(line) for line in file]
 
 
-def groups(folder: Path, draw: random.Random) -> Iterator[Group]:
-    """Yield the groups of both sources of questions, then near misses."""
-    passages = opened(folder / "passages.jsonl.gz")
-    for place, number, _, question in opened(folder / "questions.json.gz"):
-        title, sentences = passages[place]["title"], passages[place]["s"]
-        texts = [
-            f"{title}: {previous_and(sentences[at], sentences[at - 1] if at else '')}"
-            for at in range(len(sentences))
-        ]
-        following = sentences[number + 1 : number + 2] if draw.random() < 0.2 else []
-        wrong = tuple(text for at, text in enumerate(texts) if at != number)
-        yield Group(question, " ".join((texts[number], *following)), wrong, answers=True)
-        around = " ".join(sentences[max(0, number - 1) : number + 2])
-        for word in ("When", "How many"):
-            near = _ASKING.sub(word, question, count=1)
-            if near != question and not any(holds(kind, around) for kind in asked_kinds(near)):
-                yield Group(near, texts[number], wrong, answers=False)
-                break
-    for row in opened(folder / "human.json.gz"):
-        title = f"{row['t']}: " if row["t"] else ""
-        wrong = tuple(f"{title}{text}" for text in row["n"])
-        yield Group(row["q"], f"{title}{row['p']}", wrong, answers=True)
+def draw_groups(shares: Mapping[Path, float], draw: random.Random) -> Iterator[Group]:
+    """Yield groups without end, each file in rounds of random order."""
+    pools = {path: read_groups(path) for path in shares}
+    rounds: dict[Path, list[Group]] = {path: [] for path in shares}
+    while True:
+        (path,) = draw.choices(list(shares), list(shares.values()))
+        rounds[path] = rounds[path] or draw.sample(pools[path], len(pools[path]))
+        yield rounds[path].pop()
 
 
-def encoded(tokenizer: Any, pairs: Sequence[tuple[str, str]]) -> tuple[Any, Any]:
-    """Return ids and token types of the pairs, (pairs, pieces) each, padded with 0."""
-    ids = np.zeros((len(pairs), LONGEST_PAIR), np.int64)
-    kinds = np.zeros_like(ids)
-    for row, (question, text) in enumerate(pairs):
+class Batches:
+    """Batches of groups whose longest pair has a similar length."""
+
+    def __init__(self, groups: Iterator[Group], draw: random.Random) -> None:
+        self._groups, self._draw = groups, draw
+        self._others: list[str] = []
+        self._waiting: dict[int, list[tuple[bool, list[list[int]]]]] = {n: [] for n in LENGTHS}
+        self._tokenizer = open_tokenizer(cassette_model() / "tokenizer.json", LONGEST_PAIR)
+        self._tokenizer.no_truncation()
+
+    def __next__(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+        """Return word pieces (BATCH * GROUP, length) and, per group, whether its first answers."""
+        while True:
+            pairs = self._pairs(next(self._groups))
+            longest = max(map(len, pairs[1]))
+            length = next(length for length in LENGTHS if longest <= length)
+            self._waiting[length].append(pairs)
+            if len(self._waiting[length]) == BATCH:
+                batch, self._waiting[length] = self._waiting[length], []
+                ids = np.zeros((BATCH * GROUP, length), np.int32)
+                for row, pair in enumerate(pair for _, rows in batch for pair in rows):
+                    ids[row, : len(pair)] = pair
+                return ids, np.array([answers for answers, _ in batch], np.float32)
+
+    def _pairs(self, group: Group) -> tuple[bool, list[list[int]]]:
+        right, wrong = group["right"], group["wrong"]
+        texts = [self._draw.choice(right or wrong[:2])]
+        texts += self._draw.sample(wrong, min(GROUP - 1, len(wrong)))
+        missing = GROUP - len(texts)
+        texts += self._draw.sample(self._others, missing) if len(self._others) >= missing else []
+        texts += texts[-1:] * (GROUP - len(texts))
+        self._others = [*self._others[-999:], texts[0]]
+        return bool(right), [self._pieces(group["q"], text) for text in texts]
+
+    def _pieces(self, question: str, text: str) -> list[int]:
         opening, closing = (
-            tokenizer.encode(part, add_special_tokens=False).ids for part in (question, text)
+            self._tokenizer.encode(part, add_special_tokens=False).ids for part in (question, text)
         )
         start = [CLS, *opening[:LONGEST_QUESTION], SEP]
-        whole = [*start, *closing[: LONGEST_PAIR - len(start) - 1], SEP]
-        ids[row, : len(whole)] = whole
-        kinds[row, len(start) : len(whole)] = 1
-    return ids, kinds
+        return [*start, *closing[: LONGEST_PAIR - len(start) - 1], SEP]
 
 
-def train(folder: Path, steps: int, target: Path) -> None:
-    """Train on the groups of a folder and write the weights to `target`, without word table."""
-    import torch
-    from transformers import BertConfig, BertModel
+def logits(weights: Weights, words: Any, ids: Any) -> Any:
+    """Return a logit per pair of word pieces (pairs, length); 0 is padding."""
+    import jax
+    import jax.numpy as jnp
 
-    class Reader(torch.nn.Module):  # type: ignore[misc, name-defined]
-        def __init__(self) -> None:
-            super().__init__()
-            sizes = {"hidden_size": 384, "num_hidden_layers": 6, "intermediate_size": 1536}
-            config = BertConfig(vocab_size=30522, num_attention_heads=12, **sizes)
-            self.b = BertModel(config, add_pooling_layer=False)
-            self.w = torch.nn.Linear(768, 1)
+    def product(x: Any, y: Any) -> Any:
+        half = (side.astype(jnp.bfloat16) for side in (x, y))
+        return jnp.matmul(*half, preferred_element_type=jnp.float32)
 
-        def forward(self, ids: Any, kinds: Any) -> Any:
-            inputs = {"input_ids": ids, "attention_mask": (ids > 0).long(), "token_type_ids": kinds}
-            hidden = self.b(**inputs).last_hidden_state
-            mask = (ids > 0)[..., None].to(hidden.dtype)
-            mean = (hidden * mask).sum(1) / mask.sum(1)
-            return self.w(torch.cat([hidden[:, 0], mean], -1))[:, 0]
+    def linear(x: Any, name: str) -> Any:
+        return product(x, weights[f"b.{name}.weight"].T) + weights[f"b.{name}.bias"]
+
+    def normal(x: Any, name: str) -> Any:
+        x = x - x.mean(-1, keepdims=True)
+        x = x * jax.lax.rsqrt((x**2).mean(-1, keepdims=True) + 1e-12)
+        return x * weights[f"b.{name}.weight"] + weights[f"b.{name}.bias"]
+
+    count, length = ids.shape
+    kept = (ids > 0).astype(jnp.float32)
+    ended = jnp.cumsum(ids == SEP, 1) - (ids == SEP)
+    kinds = (ended == 1) & (ids > 0)
+    places = weights["b.embeddings.position_embeddings.weight"][:length]
+    x = words[ids] + places + weights["b.embeddings.token_type_embeddings.weight"][kinds * 1]
+    x = normal(x, "embeddings.LayerNorm")
+    masked = ((kept - 1) * 1e9)[:, None, None, :]
+    for layer in range(LAYERS):
+        x = jax.lax.stop_gradient(x) if layer == FROZEN else x
+        name = f"encoder.layer.{layer}"
+        query, key, value = (
+            linear(x, f"{name}.attention.self.{part}")
+            .reshape(count, length, HEADS, -1)
+            .transpose(0, 2, 1, 3)
+            for part in ("query", "key", "value")
+        )
+        alike = jnp.matmul(query, key.transpose(0, 1, 3, 2)) / query.shape[-1] ** 0.5
+        seen = jnp.matmul(jax.nn.softmax(alike + masked, -1), value)
+        seen = seen.transpose(0, 2, 1, 3).reshape(count, length, -1)
+        output = linear(seen, f"{name}.attention.output.dense")
+        x = normal(x + output, f"{name}.attention.output.LayerNorm")
+        inner = jax.nn.gelu(linear(x, f"{name}.intermediate.dense"), approximate=False)
+        x = normal(x + linear(inner, f"{name}.output.dense"), f"{name}.output.LayerNorm")
+    mean = (x * kept[..., None]).sum(1) / kept.sum(1, keepdims=True)
+    return jnp.concatenate([x[:, 0], mean], -1) @ weights["w.weight"][0] + weights["w.bias"][0]
+
+
+def train(folder: Path, shares: Mapping[Path, float], steps: int, rate: float) -> None:
+    """Train by AdamW with clipped slopes; write `trained.npz`."""
+    import jax
+    import jax.numpy as jnp
+    import optax
 
     draw = random.Random(1)
-    torch.manual_seed(1)
-    tokenizer = open_tokenizer(cassette_model() / "tokenizer.json", LONGEST_PAIR)
-    tokenizer.no_truncation()
-    pool = list(groups(folder, draw))
-    model = Reader().cuda()
-    stored = np.load(folder / "minilm.npz")
-    model.b.load_state_dict({k: torch.from_numpy(stored[k]) for k in stored.files}, strict=False)
-    model.b.embeddings.word_embeddings.weight.requires_grad_(requires_grad=False)
-    free = [weight for weight in model.parameters() if weight.requires_grad]
-    optimiser = torch.optim.AdamW(free, lr=RATE, weight_decay=0.01)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, RATE, steps, pct_start=0.08)
-    losses = torch.nn.functional
-    for _ in range(steps):
-        drawn = draw.sample(pool, BATCH)
-        labels = torch.tensor([group.answers and draw.random() > 1 / 8 for group in drawn]).cuda()
-        pairs: list[tuple[str, str]] = []
-        for group, is_right in zip(drawn, labels.tolist(), strict=True):
-            first = group.text if is_right or not group.answers else draw.choice(pool).text
-            others = [*group.wrong, *(draw.choice(pool).text for _ in range(GROUP))]
-            pairs += [(group.question, text) for text in (first, *others[: GROUP - 1])]
-        inputs = (torch.from_numpy(part).cuda() for part in encoded(tokenizer, pairs))
-        logits = model(*inputs).float().reshape(BATCH, GROUP)
-        targets = torch.zeros_like(logits)
-        targets[:, 0] = labels.float()
-        first_place = torch.zeros(int(labels.sum()), dtype=torch.long).cuda()
-        loss = losses.cross_entropy(logits[labels], first_place)
-        loss = loss + losses.binary_cross_entropy_with_logits(logits, targets)
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
-        schedule.step()
-    weights = {k: v.half().cpu().numpy() for k, v in model.state_dict().items()}
-    weights.pop("b.embeddings.word_embeddings.weight")
-    np.savez(target, **weights)
+    batches = Batches(draw_groups(shares, draw), draw)
+    words = jnp.array(np.load(folder / "words.npy"))
+    stored = np.load(folder / "reader.npz")
+    weights = {name: jnp.array(stored[name].astype(np.float32)) for name in stored.files}
+
+    def loss(weights: Weights, ids: Any, answers: Any) -> Any:
+        scores = logits(weights, words, ids).reshape(BATCH, GROUP)
+        targets = jnp.zeros_like(scores).at[:, 0].set(answers)
+        binary = (jnp.logaddexp(0, scores) - scores * targets).sum(1).mean() / 3
+        choice = (jax.nn.logsumexp(scores, 1) - scores[:, 0]) * answers
+        return binary + choice.sum() / jnp.maximum(answers.sum(), 1)
+
+    rises, falls = (
+        optax.linear_schedule(0, rate, WARM_UP),
+        optax.linear_schedule(rate, 0, steps - WARM_UP),
+    )
+    schedule = optax.join_schedules([rises, falls], [WARM_UP])
+    descent = optax.chain(optax.clip_by_global_norm(1), optax.adamw(schedule, weight_decay=0.01))
+
+    def step(weights: Weights, state: Any, ids: Any, answers: Any) -> Any:
+        lost, slopes = jax.value_and_grad(loss)(weights, ids, answers)
+        changes, state = descent.update(slopes, state, weights)
+        return optax.apply_updates(weights, changes), state, lost
+
+    compiled, state = jax.jit(step), descent.init(weights)
+    for number in range(1, steps + 1):
+        weights, state, lost = compiled(weights, state, *next(batches))
+        if number % 20 == 0:
+            print(f"step {number} of {steps}, loss {float(lost):.3f}", flush=True)
+    trained = {name: np.asarray(weight).astype(np.float16) for name, weight in weights.items()}
+    np.savez(folder / "trained.npz", allow_pickle=False, **trained)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--steps", type=int, default=1700)
+    parser.add_argument("shares", nargs="+", metavar="SHARE=FILE")
+    parser.add_argument("--steps", type=int, default=220)
+    parser.add_argument("--rate", type=float, default=7e-5)
     options = parser.parse_args()
-    train(options.folder, options.steps, options.folder / "reader.npz")
+    pairs = (pair.partition("=") for pair in options.shares)
+    shares = {options.folder / name: float(share) for share, _, name in pairs}
+    train(options.folder, shares, options.steps, options.rate)
