@@ -119,6 +119,17 @@ def test_name_in_no_passage_lowers_the_probability() -> None:
     assert brazil.answerable < spain.answerable - 0.05
 
 
+def test_other_mentions_keep_the_probability_of_a_definition() -> None:
+    definition = block("# Quern\n\nA hand mill of two stones that grinds corn.", 0.4)
+    mention = block("The quern is what the miller turns. Ask what a quern is.", 0.9, 0.9, rank=2)
+    alone = extractive.choose("What is a quern?", [definition])
+    among_others = extractive.choose("What is a quern?", [definition, mention])
+    assert alone is not None
+    assert among_others is not None
+    assert among_others.quotations[0].text == alone.quotations[0].text
+    assert among_others.probability == pytest.approx(alone.probability, abs=0.01)
+
+
 def test_nothing_to_quote_is_silence() -> None:
     assert extractive.answer("What is it?", [], 300, 0.0) == extractive.Answer(ABSTENTION, 0.0)
     assert answer_text("Is it so?", block("Is it so?")) == ABSTENTION

@@ -326,18 +326,20 @@ def signs_of(
 ) -> dict[str, float]:
     """Return the features for the probability that the choice is right.
 
-    `share`: softmax share of the candidates that agree with the choice. `margin`: distance of its
-    score to the best other score, at most 3. `logit`: the reader's, the lowest if not read.
+    `share`: softmax share of the candidates that agree with the choice, among the defining ones if
+    it is one. `margin`: distance of its score to the best other score, at most 3. `logit`: the
+    reader's, the lowest if not read.
     """
     same = set(agreeing(pool, best))
-    likely = [math.exp(score - scores[best]) for score in scores]
+    defines = pool[best].features.defines
+    rivals = [place for place, each in enumerate(pool) if each.features.defines == defines]
+    likely = {place: math.exp(scores[place] - scores[best]) for place in rivals}
     second = max(
-        (score for place, score in enumerate(scores) if place not in same),
-        default=scores[best] - _FAR,
+        (scores[place] for place in rivals if place not in same), default=scores[best] - _FAR
     )
     return {
         **pool[best].features._asdict(),
-        "share": sum(likely[place] for place in same) / sum(likely),
+        "share": sum(likely.get(place, 0) for place in same) / sum(likely.values()),
         "margin": max(0.0, min(_FAR, scores[best] - second)),
         "logit": logits.get(best, _LOWEST),
     }
