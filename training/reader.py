@@ -78,9 +78,7 @@ class Batches:
         right, wrong = group["right"], group["wrong"]
         texts = [self._draw.choice(right or wrong[:2])]
         texts += self._draw.sample(wrong, min(GROUP - 1, len(wrong)))
-        missing = GROUP - len(texts)
-        texts += self._draw.sample(self._others, missing) if len(self._others) >= missing else []
-        texts += texts[-1:] * (GROUP - len(texts))
+        texts += self._draw.choices(self._others or texts, k=GROUP - len(texts))
         self._others = [*self._others[-999:], texts[0]]
         return bool(right), [self._pieces(group["q"], text) for text in texts]
 

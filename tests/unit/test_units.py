@@ -130,6 +130,9 @@ def test_a_line_of_toml_or_ini_has_the_name_of_its_section() -> None:
     ]
     (sentence,) = units_in("The sum of both is\na = b + c in each year.")
     assert sentence.kind == "sentence"
+    code = units_in("Feed the cows like this\n\n    cow = Cow(4)\n    feed = cow.eat(hay)\n")
+    assert [unit.text for unit in code][-2:] == ["cow = Cow(4)", "feed = cow.eat(hay)"]
+    assert unit_texts("#cows of the depot\n#milk of each cow\n") != []
 
 
 def test_headings_and_questions_stay_above_never_quoted() -> None:

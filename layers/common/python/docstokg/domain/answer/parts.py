@@ -181,15 +181,19 @@ def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int, Kind | N
 
 
 def _are_settings(lines: Sequence[str]) -> bool:
-    """Return whether lines are assignments, or YAML with a name that has names below it."""
-    if any(line.endswith(":") for line in lines[:-1]):
-        return all(map(_SETTING.match, lines))
-    return len(lines) > 1 and all(map(_ASSIGNMENT.match, lines))
+    """Return whether lines with a value are assignments, or YAML with a name of names below it."""
+    has_names_below = any(line.endswith(":") for line in lines[:-1])
+    form = _SETTING if has_names_below else _ASSIGNMENT
+    return len(lines) > 1 and any(map(_VALUE.match, lines)) and all(map(form.match, lines))
 
 
 def _setting(text: str, start: int, line: str) -> str:
-    """Return a line of settings at `text[start]` with the names above it: "limits.retries: 4"."""
+    """Return a line at `text[start]` with the names above it: "limits.retries: 4".
+
+    An assignment has its section: "[limits]" above "retries = 4" is "limits.retries = 4".
+    """
     depth = start - text.rfind("\n", 0, start) - 1
+    is_nested = _SETTING.match(line) is not None
     names = []
     for above in reversed(
         text[max(0, start - _ABOVE) : start].splitlines()[: -1 if depth else None]
@@ -199,7 +203,7 @@ def _setting(text: str, start: int, line: str) -> str:
             break
         indent = len(above) - len(above.lstrip(" -"))
         name = above.strip(" -").partition(" #")[0].rstrip(" :")
-        if name and indent < depth and not name.startswith("#"):
+        if is_nested and name and indent < depth and not name.startswith("#"):
             depth = indent
             names.append(name)
     path = ".".join(reversed(names))
