@@ -260,6 +260,43 @@ def test_every_quoted_sentence_is_proved_a_quotation(text: str) -> None:
     ), answer
 
 
+FAQ = """# Sauna
+
+Q: May children come in?
+A: From the age of six, with an adult.
+
+Q: Is there a day for women?
+A: Tuesday.
+
+1. How long is a ticket valid?
+   Four hours. After that 2 euros an hour.
+
+## Can I pay by card?
+
+Above 10 euros.
+"""
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("May children come in?", "From the age of six, with an adult [1]."),
+        ("Is there a day for women?", "Is there a day for women: Tuesday [1]."),
+        (
+            "How long is a ticket valid?",
+            "How long is a ticket valid: Four hours [1]. After that 2 euros an hour [1].",
+        ),
+        ("Can I pay by card?", "Above 10 euros [1]."),
+    ],
+)
+def test_replies_to_questions_are_quoted_and_proved(query: str, expected: str) -> None:
+    answer = answer_text(query, block(FAQ))
+    assert answer == expected
+    assert all(find_quotation(statement.text, FAQ, ()) for statement in statements(answer))
+    assert find_quotation("Can I pay by card: Tuesday", FAQ, ()) is None
+    assert find_quotation("Tuesday", FAQ, ()) is None
+
+
 def test_a_sentence_containing_the_question_is_quoted_alone() -> None:
     first, second = (
         Block(rank=rank, uuid=name, document_name=name, relevance=9, text=text)

@@ -249,7 +249,7 @@ def test_front_matter_may_not_name_what_http_refuses(tmp_path, wrong):
 
 def test_an_announcement_shares_the_chunk_of_its_text():
     words = " ".join(f"Pike number {at} swims." for at in range(30))
-    for ending in ("Set this value:", "LineMax="):
+    for ending in ("Set this value:", "LineMax=", "May I fish here?"):
         chunks = cut(f"{words}\n\n{ending}\n\n{words}\n", "a.txt")
         (holder,) = [chunk.text for chunk in chunks if ending in chunk.text]
         assert holder.startswith(ending)

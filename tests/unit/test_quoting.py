@@ -170,7 +170,7 @@ def test_all_matching_rows_answer_with_a_notice() -> None:
     assert answer.text == (
         "2022: Quarter: Q1; Revenue: 410 [1]. 2022: Quarter: Q2; Revenue: 455 [1]."
     )
-    assert answer.warnings == ("The answer shows 2 of 2 matching rows.",)
+    assert answer.warnings == ("The answer shows 2 of 2 matching rows in the passages read.",)
 
 
 def test_rows_with_another_question_word_do_not_match() -> None:
@@ -181,7 +181,20 @@ def test_rows_with_another_question_word_do_not_match() -> None:
         answer.text
         == "PX24: Driver: Ada; Base: Inverness [1]. PO25: Driver: Bo; Base: Inverness [1]."
     )
-    assert answer.warnings == ("The answer shows 2 of 2 matching rows.",)
+    assert answer.warnings == ("The answer shows 2 of 2 matching rows in the passages read.",)
+
+
+@pytest.mark.parametrize("tail", ["?", ", and how much is it?"])
+def test_rows_answer_extremes_whatever_the_title_says(tail: str) -> None:
+    rows = ["Fees — Pitch: Van; Day: 31.", "Fees — Pitch: Pen (spring market); Day: 26."]
+    source = block("\n\n".join(rows)).model_copy(update={"subject": "Rules of the Torvik Market"})
+    query = f"Which pitch at Torvik market has the highest fee{tail}"
+    answer = extractive.answer(query, [source], 300, 0.0)
+    assert [row in answer.text for row in ("Van; Day: 31", "Pen (spring market); Day: 26")] == [
+        True,
+        True,
+    ]
+    assert answer.warnings == ("The answer shows 2 of 2 matching rows in the passages read.",)
 
 
 def test_comparison_quotes_both_subjects() -> None:

@@ -55,6 +55,17 @@ def test_a_record_on_a_line_is_a_row() -> None:
     assert sentence.kind == "sentence"
 
 
+def test_column_names_may_have_signs_and_the_table_a_name() -> None:
+    (row,) = units_in("Rates, per year — Term: 2 years; €1,000 to €9,999: 2 %; Size [m²]: 4.\n")
+    assert row.fields == (
+        ("Rates, per year — Term", "2 years"),
+        ("€1,000 to €9,999", "2 %"),
+        ("Size [m²]", "4."),
+    )
+    (sentence,) = units_in("Call it `a: b; c: d` or {x: 1; y: 2}; nothing else works.\n")
+    assert sentence.kind == "sentence"
+
+
 def test_brief_sentences_keep_their_question_within_a_limit() -> None:
     pieces = parts("When is the gate open? From dawn. Not on Sunday. It is blue.")
     assert pieces[-1].before == "When is the gate open? From dawn. Not on Sunday."
@@ -101,6 +112,8 @@ def test_code_is_whole_under_its_introducing_line() -> None:
         "Undo a commit:",
     )
     assert prose.above == ""
+    indented = "To restore it, add this to the file:\n\n  QoS af21 cs1\n\nThat is all of it.\n"
+    assert [unit.kind for unit in units_in(indented)] == ["code", "sentence"]
 
 
 def test_a_line_of_yaml_has_the_names_above_it() -> None:
@@ -139,7 +152,7 @@ def test_headings_and_questions_stay_above_never_quoted() -> None:
     first, second = units_in(QUESTIONS)
     assert first.text == "Yes, with the other seal."
     assert first.above == second.above == "May I use it for beer?"
-    assert second.before == first.text
+    assert (first.before, second.before) == (first.above, f"{first.above} {first.text}")
 
 
 def test_rules_after_a_blank_line_make_no_heading() -> None:

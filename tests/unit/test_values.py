@@ -2,6 +2,7 @@
 
 import pytest
 
+from docstokg.domain.answer.reader_features import asked_values
 from docstokg.domain.text.values import is_stated, numbers, unstated, values
 
 EQUAL = [
@@ -73,3 +74,17 @@ def test_digits_inside_a_name_are_no_number() -> None:
 def test_unstated_numbers_are_listed_as_written() -> None:
     claim = "It cost 3.5 million dollars on 5 May 2024, and 77 people came."
     assert unstated(claim, "2024-05-05: $3,500,000 for 76 people") == ("77",)
+
+
+@pytest.mark.parametrize(
+    ("cell", "expected"),
+    [
+        ("£1 to £4,999", 0.0),
+        ("£25,000 to £99,999", 1.0),
+        ("£100,000 to £250,000", 0.0),
+        ("£25.000 bis £99.999", 1.0),
+    ],
+)
+def test_asked_amounts_are_in_the_range_of_their_notation(cell: str, expected: float) -> None:
+    (asked,) = asked_values("What does a balance of £30,000 earn?")
+    assert asked.share(values(cell)) == expected

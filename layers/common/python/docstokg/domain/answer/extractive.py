@@ -60,6 +60,9 @@ _HALVES = re.compile(
     re.IGNORECASE,
 )
 
+# "and how much is it?" asks about the answer of the first half.
+_ELLIPTIC = re.compile(r"\b(?:it|they|that|he|she|er|sie|es)\W*\Z", re.IGNORECASE)
+
 # Characters of a first half.
 _FIRST_HALF = 12
 
@@ -131,7 +134,7 @@ def answer(
 
 def _halves(query: str) -> list[str]:
     match = _HALVES.search(query, _FIRST_HALF)
-    if match is None:
+    if match is None or _ELLIPTIC.search(match["second"]):
         return []
     first = query[: match.start()].rstrip().removesuffix(",")
     return [f"{half.rstrip('?')}?" for half in (first, match["second"])]

@@ -122,4 +122,4 @@ def nothing_found(names: Sequence[str]) -> tuple[str, ...]:
 
 def rows_shown(rows: int, count: int) -> str:
     """Return the warning for an answer that consists of the rows that match the question."""
-    return f"The answer shows {rows} of {count} matching rows."
+    return f"The answer shows {rows} of {count} matching rows in the passages read."

@@ -19,6 +19,7 @@ LONGEST = 450
 LEAST_WORDS = 3
 _LONGEST_TITLE = 90
 FENCES = ("```", "~~~")
+ASKS = ("?", "\uff1f")
 _LINE = re.compile(r"[^\s](?:[^\n]*[^\s])?")
 _STRETCH = re.compile(r"\S(?:.*\S)?", re.DOTALL)
 _HEADING = re.compile(r"\A#{1,6}\s{1,99}+(?=\S)")
@@ -28,11 +29,16 @@ STRUCK_OUT = re.compile(r"~~(?=\S)[^~\n]+~~ ?|<(s|del|strike)>[^<\n]*</\1> ?")
 _RULE = re.compile(r"\s*[^\w\s]{3,}+\s*")
 _MARK = r"(?:[-*+\u2022\u25cb\u00b7]|\(?(?:\d{1,3}|[a-z])[.)])[^\S\n]"
 _ITEM = re.compile(r"\A(?:[-*+\u2022\u25cb\u00b7]|\d{1,3}[.)])\s+")
+# "Q: When?", "A: At noon."
+_SPEAKER = re.compile(r"\A[QA]:\s+")
 AT_ITEM = re.compile(rf"([^\S\n]*){_MARK}")
 _ITEM_BELOW = re.compile(rf"[^\S\n]*\n(?:[^\S\n]*\n)?([^\S\n]*){_MARK}")
 _BORDER = re.compile(r"(?<!\\)\|")
 _CELLS = re.compile(r"\s\|\s")
-_FIELD = re.compile(r"[\w][\w .()/-]{0,40}: \S")
+# "Column: value", of a first cell after the name of the table ("Prices, net \u2014 Size: 1 l").
+_FIELD = re.compile(
+    r"(?:[^:;|{}=<>\"`\n]{1,80} \u2014 )?[^\s:;|{}=<>\"`][^:;|{}=<>\"`\n]{0,60}: \S"
+)
 _FIELDS = re.compile(r"; (?=[^;]{1,60}: )")
 # A line of YAML, one of TOML or INI, and one with a value.
 _SETTING = re.compile(r"(?:- )?[\w.\"'/-]{1,60}:(?: |\Z)|- \S|#")
@@ -56,7 +62,7 @@ class Part:
 
     `text`: without markers; a row includes column names. `above`: heading and
     announcement. `before`: previous sentence under the same heading, after a question
-    also the question. `lead`: the line with a colon
+    (also in the heading) also the question. `lead`: the line with a colon
     that announces its list or code. `cells`, `columns`: for rows of tables.
     """
 
@@ -70,6 +76,11 @@ class Part:
     cells: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     heading: str = ""
+
+    @property
+    def question(self) -> str:
+        """Return the question, in the heading or before it, that it replies to first; else ""."""
+        return self.before if self.before.endswith(ASKS) else ""
 
     @property
     def fields(self) -> tuple[tuple[str, str], ...]:
@@ -101,13 +112,13 @@ def parts(text: str, borders: Borders = ()) -> tuple[Part, ...]:
         kind = line_kind or _kind(text, start, end, plain, in_record=bool(key))
         if kind in ("heading", "title"):
             plain = _HEADING.sub("", _UNDERLINED.sub(r"\1", plain)).strip("#*_ ")
-            heading, lead, before = plain, "", ""
+            heading, lead, before = plain, "", _sentence_before("", kind, plain)
             sequence.append(Part(start, end, kind, plain))
             continue
         row = cells(plain.split("\n")[0]) if line_kind in ("head", "row") else ()
         columns = row if kind == "head" else columns if row else ()
-        if kind == "item":
-            plain = _ITEM.sub("", plain)
+        if kind in ("item", "sentence"):
+            plain = _SPEAKER.sub("", _ITEM.sub("", plain))
         elif row and kind == "row":
             plain = read_row(row, columns)
         elif line_kind == "row":
@@ -125,11 +136,13 @@ def parts(text: str, borders: Borders = ()) -> tuple[Part, ...]:
             lead = plain
         elif kind == "sentence":
             lead = ""
-        before = _sentence_before(before, plain) if kind == "sentence" else before
+        before = _sentence_before(before, kind, plain)
     return tuple(sequence)
 
 
-def _sentence_before(before: str, plain: str) -> str:
+def _sentence_before(before: str, kind: Kind, plain: str) -> str:
+    if kind != "sentence" and not plain.endswith(ASKS):
+        return before
     line = " ".join(plain.split())
     # The brief sentences after a question belong to it.
     is_reply = "?" in before and "?" not in line and len(line.split()) < _BRIEF
@@ -218,7 +231,7 @@ def _is_code(text: str, start: int, last: tuple[int, int]) -> bool:
     before = text[max(0, start - _NEAR) : start]
     depth = len(before) - (before.rfind("\n") + 1)
     is_plain = _ENDS.search(text[slice(*last)]) or AT_ITEM.match(text, start)
-    is_announced = depth >= 4 and before.rstrip().endswith(":")
+    is_announced = depth >= 2 and before.rstrip().endswith(":")
     return (is_announced and not is_plain) or _PROMPT.match(text, start) is not None
 
 
@@ -314,7 +327,7 @@ def _block(text: str, lines: Sequence[Part]) -> Part:
 
 def _list(run: Sequence[Part]) -> Part | None:
     first = run[0]
-    lead = first.lead or (first.above and not first.before and f"{first.above}:")
+    lead = first.lead or (first.above and first.before == first.question and f"{first.above}:")
     if not lead or len(run) < 2:
         return None
     texts = "; ".join(" ".join(item.text.split()).rstrip(".;,") for item in run)
@@ -325,11 +338,12 @@ def _is_unit(text: str, part: Part) -> bool:
     if part.kind in ("heading", "title", "head") or part.text.startswith("<!--"):
         return False
     is_long = part.kind != "row" and len(part.text) > LONGEST
-    if is_long or part.text.rstrip("*_ ").endswith(("?", "\uff1f")):
+    if is_long or part.text.rstrip("*_ ").endswith(ASKS):
         return False
     if part.kind not in ("sentence", "item"):
         return bool(part.text)
-    return not (is_short(part.text) or announces(text, part.start, part.end))
+    is_brief = is_short(part.text) and not (part.kind == "sentence" and part.question)
+    return not (is_brief or announces(text, part.start, part.end))
 
 
 def is_short(text: str) -> bool:

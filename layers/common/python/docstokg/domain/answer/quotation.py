@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from docstokg.domain.answer.citations import LINK, strip_markers
 from docstokg.domain.answer.parts import (
+    ASKS,
     AT_ITEM,
     STRUCK_OUT,
     Borders,
@@ -33,7 +34,7 @@ _TAG = re.compile(
 _RAISED_TAG = re.compile(r"\s?<sup>\s?", re.IGNORECASE)
 # `> 5 mg` at the start of a line is a comparison, not a block quote.
 _LINE_MARKUP = re.compile(
-    r"^[^\S\n]*(?:(?:>(?!\s*\d)|#{1,6}|[-*+\u2022\u25cb\u00b7]|\(?\d{1,3}[.)])[^\S\n]+)+",
+    r"^[^\S\n]*(?:(?:>(?!\s*\d)|#{1,6}|[-*+\u2022\u25cb\u00b7]|\(?\d{1,3}[.)]|[QA]:)[^\S\n]+)+",
     re.MULTILINE,
 )
 # `2**3` and `a_b` are not emphasis; struck-out text is not a statement.
@@ -176,7 +177,8 @@ def _under_heading(text: str, passage: str, borders: Borders) -> Span | None:
     for colon in islice(_PREFIX.finditer(text), _MOST_PREFIXES):
         heading, wanted = comparable(text[: colon.start()]), comparable(text[colon.end() :])
         for part in parts(passage, borders) if heading and wanted else ():
-            heads = comparable(part.heading), comparable(part.lead)
+            above = (part.heading, part.lead, part.question)
+            heads = (comparable(words.rstrip("".join(ASKS))) for words in above)
             if heading in heads and wanted == comparable(passage[part.start : part.end]):
                 return Span(part.start, part.end)
     return None

@@ -100,14 +100,30 @@ class AskedValue(NamedTuple):
 
 
 def asked_values(query: str) -> tuple[AskedValue, ...]:
-    """Return the values in a question, each with all its readings."""
+    """Return the values in a question, each with its readings; English has commas for thousands."""
     groups: dict[tuple[int, int], list[Value]] = {}
     for value in values(query):
         groups.setdefault((value.start, value.end), []).append(value)
+    is_plain = is_english(query)
     return tuple(
-        AskedValue(tuple(readings), frozenset(stems(query[slice(*span)])))
+        AskedValue(
+            tuple(_english(readings, query[slice(*span)]) if is_plain else readings),
+            frozenset(stems(query[slice(*span)])),
+        )
         for span, readings in groups.items()
     )
+
+
+def _english(readings: Sequence[Value], text: str) -> list[Value]:
+    """Return the readings with a comma for thousands and a point for decimals."""
+    if ("," in text) == ("." in text):
+        return list(readings)
+    extreme = max if "," in text else min
+    kinds = {(value.kind, value.unit): value for value in readings}
+    return [
+        extreme((each for each in readings if (each.kind, each.unit) == kind), key=lambda v: v.low)
+        for kind in kinds
+    ]
 
 
 def defined_name(query: str) -> tuple[str, ...]:
@@ -216,7 +232,7 @@ def _defines(term: tuple[str, ...], unit: Part, block: Block) -> float:
         return 0.0
     is_first = not block.text[: unit.start].rpartition("\n\n")[0].strip("# \n")
     titled = stems(unit.above) == term or (is_first and stems(block.subject) == term)
-    return float(titled and not unit.before)
+    return float(titled and unit.before == unit.question)
 
 
 def _cosine(unit: Part, block: Block) -> float:

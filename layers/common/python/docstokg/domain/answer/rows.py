@@ -63,8 +63,9 @@ def missing_names(query: str, passages: Sequence[Block]) -> list[str]:
 def matching(query: str, pool: Sequence[Candidate], best: int) -> tuple[int, ...]:
     """Return the rows of the best row's table that meet the most conditions of the question.
 
-    A condition is a word or value of the question that a cell of the table holds. Of rows that
-    meet as many, those with the most words of its names.
+    A condition is a word or value of the question that a cell of the table holds and that is in
+    neither the title nor the table's name. Of rows that meet as many, those with the most words of
+    its names.
     """
     columns = _columns(pool[best])
     name = pool[best].block.document_name
@@ -75,7 +76,9 @@ def matching(query: str, pool: Sequence[Candidate], best: int) -> tuple[int, ...
         and candidate.block.document_name == name
         and _columns(candidate) == columns
     ]
-    numbers, question = asked_values(query), frozenset(stems(query))
+    titles = stems(f"{pool[best].block.subject} {name} {' '.join(columns[:1])}")
+    question = frozenset(stems(query)).difference(titles)
+    numbers = [number for number in asked_values(query) if not number.words.issubset(titles)]
     names = {word for name in capitalised_names(query) for word in stems(name)}
     conditions: dict[int, tuple[float, int]] = {}
     for place in table:

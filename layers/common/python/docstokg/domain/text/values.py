@@ -282,8 +282,17 @@ def _ranges(text: str, points: Sequence[Value]) -> Iterator[Value]:
         if place < 0 or not _RANGE.fullmatch(text, border := borders[place], last.start):
             continue
         for first in ends[border]:
-            if (first.kind, first.unit) == (last.kind, last.unit) and first.low <= last.high:
+            is_same = (first.kind, first.unit) == (last.kind, last.unit)
+            places = [_reading(value, ends[value.end]) for value in (first, last)]
+            if is_same and first.low <= last.high and (None in places or len(set(places)) == 1):
                 yield Value(last.kind, first.low, last.high, last.unit, first.start, last.end)
+
+
+def _reading(value: Value, others: Sequence[Value]) -> int | None:
+    """Return 0 for the lower of two readings of a number, 1 for the higher; else None."""
+    kind = (value.kind, value.unit)
+    sizes = sorted(other.low for other in others if (other.kind, other.unit) == kind)
+    return sizes.index(value.low) if len(sizes) == 2 else None
 
 
 def is_stated(claimed: Value, evidence: Sequence[Value]) -> bool:

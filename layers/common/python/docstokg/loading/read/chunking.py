@@ -118,8 +118,8 @@ class _Cutter:
             yield Span(start, end), label
 
     def _leads(self, before: _Unit, unit: _Unit, room: int) -> bool:
-        """Return whether the text of `before` announces that of `unit`."""
-        is_open = self._text[before.end - 1] in ":="
+        """Return whether the text of `before` announces that of `unit`, or asks for it."""
+        is_open = self._text[before.end - 1] in ":=?\uff1f"
         return is_open and self._size(before.start, unit.end) <= room
 
     def _share(self, units: Sequence[_Unit], room: int) -> int:
