@@ -260,6 +260,20 @@ def test_every_quoted_sentence_is_proved_a_quotation(text: str) -> None:
     ), answer
 
 
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("How long is the Juniper trail?", "Orrin, Juniper trail: The path is 12 km long."),
+        ("How long is the path?", "Orrin: The path is 12 km long."),
+        ("What are the trails?", "Orrin, Juniper trail: The path is 12 km long."),
+    ],
+)
+def test_the_reader_gets_a_heading_with_words_of_the_question(query: str, expected: str) -> None:
+    source = block("## Juniper trail\n\nThe path is 12 km long.\n")
+    (candidate,) = candidates(query, [source.model_copy(update={"subject": "Orrin"})])
+    assert extractive.in_context(query, candidate) == expected
+
+
 FAQ = """# Sauna
 
 Q: May children come in?
