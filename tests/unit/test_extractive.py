@@ -309,6 +309,7 @@ def test_replies_to_questions_are_quoted_and_proved(query: str, expected: str) -
     assert all(find_quotation(statement.text, FAQ, ()) for statement in statements(answer))
     assert find_quotation("Can I pay by card: Tuesday", FAQ, ()) is None
     assert find_quotation("Tuesday", FAQ, ()) is None
+    assert find_quotation("heat flow in watts", "Q: heat flow in watts.\n", ()) is None
 
 
 def test_a_sentence_containing_the_question_is_quoted_alone() -> None:

@@ -66,6 +66,14 @@ def test_column_names_may_have_signs_and_the_table_a_name() -> None:
     assert sentence.kind == "sentence"
 
 
+def test_a_letter_before_a_definition_is_no_speaker() -> None:
+    assert unit_texts("Q: heat flow in watts.\nA: area of the wall.\n") == [
+        "Q: heat flow in watts.",
+        "A: area of the wall.",
+    ]
+    assert unit_texts("Q: Is it old?\nA: Since 1990, they say.\n") == ["Since 1990, they say."]
+
+
 def test_brief_sentences_keep_their_question_within_a_limit() -> None:
     pieces = parts("When is the gate open? From dawn. Not on Sunday. It is blue.")
     assert pieces[-1].before == "When is the gate open? From dawn. Not on Sunday."

@@ -60,8 +60,10 @@ _HALVES = re.compile(
     re.IGNORECASE,
 )
 
-# "and how much is it?" asks about the answer of the first half.
-_ELLIPTIC = re.compile(r"\b(?:it|they|that|he|she|er|sie|es)\W*\Z", re.IGNORECASE)
+# "and how much is it?" names nothing of its own.
+_ELLIPTIC = re.compile(
+    r"\w+(?: \w+)? (?:is|are|was|were) (?:it|they|he|she|that)\W*", re.IGNORECASE
+)
 
 # Characters of a first half.
 _FIRST_HALF = 12
@@ -134,7 +136,7 @@ def answer(
 
 def _halves(query: str) -> list[str]:
     match = _HALVES.search(query, _FIRST_HALF)
-    if match is None or _ELLIPTIC.search(match["second"]):
+    if match is None or _ELLIPTIC.fullmatch(match["second"]):
         return []
     first = query[: match.start()].rstrip().removesuffix(",")
     return [f"{half.rstrip('?')}?" for half in (first, match["second"])]

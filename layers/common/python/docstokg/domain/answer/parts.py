@@ -19,7 +19,7 @@ LONGEST = 450
 LEAST_WORDS = 3
 _LONGEST_TITLE = 90
 FENCES = ("```", "~~~")
-ASKS = ("?", "\uff1f")
+QUESTION_MARKS = ("?", "\uff1f")
 _LINE = re.compile(r"[^\s](?:[^\n]*[^\s])?")
 _STRETCH = re.compile(r"\S(?:.*\S)?", re.DOTALL)
 _HEADING = re.compile(r"\A#{1,6}\s{1,99}+(?=\S)")
@@ -29,7 +29,7 @@ STRUCK_OUT = re.compile(r"~~(?=\S)[^~\n]+~~ ?|<(s|del|strike)>[^<\n]*</\1> ?")
 _RULE = re.compile(r"\s*[^\w\s]{3,}+\s*")
 _MARK = r"(?:[-*+\u2022\u25cb\u00b7]|\(?(?:\d{1,3}|[a-z])[.)])[^\S\n]"
 _ITEM = re.compile(r"\A(?:[-*+\u2022\u25cb\u00b7]|\d{1,3}[.)])\s+")
-# "Q: When?", "A: At noon."
+# "Q: When?" and its reply "A: At noon."; elsewhere "A: ampere" is a definition.
 _SPEAKER = re.compile(r"\A[QA]:\s+")
 AT_ITEM = re.compile(rf"([^\S\n]*){_MARK}")
 _ITEM_BELOW = re.compile(rf"[^\S\n]*\n(?:[^\S\n]*\n)?([^\S\n]*){_MARK}")
@@ -80,7 +80,7 @@ class Part:
     @property
     def question(self) -> str:
         """Return the question, in the heading or before it, that it replies to first; else ""."""
-        return self.before if self.before.endswith(ASKS) else ""
+        return self.before if self.before.endswith(QUESTION_MARKS) else ""
 
     @property
     def fields(self) -> tuple[tuple[str, str], ...]:
@@ -118,7 +118,7 @@ def parts(text: str, borders: Borders = ()) -> tuple[Part, ...]:
         row = cells(plain.split("\n")[0]) if line_kind in ("head", "row") else ()
         columns = row if kind == "head" else columns if row else ()
         if kind in ("item", "sentence"):
-            plain = _SPEAKER.sub("", _ITEM.sub("", plain))
+            plain = _without_mark(plain, before)
         elif row and kind == "row":
             plain = read_row(row, columns)
         elif line_kind == "row":
@@ -140,8 +140,15 @@ def parts(text: str, borders: Borders = ()) -> tuple[Part, ...]:
     return tuple(sequence)
 
 
+def _without_mark(plain: str, before: str) -> str:
+    """Return a text without its list mark, and without "Q:" or "A:" around a question."""
+    plain = _ITEM.sub("", plain)
+    is_spoken = (plain if plain.startswith("Q") else before).endswith(QUESTION_MARKS)
+    return _SPEAKER.sub("", plain) if is_spoken else plain
+
+
 def _sentence_before(before: str, kind: Kind, plain: str) -> str:
-    if kind != "sentence" and not plain.endswith(ASKS):
+    if kind != "sentence" and not plain.endswith(QUESTION_MARKS):
         return before
     line = " ".join(plain.split())
     # The brief sentences after a question belong to it.
@@ -338,7 +345,7 @@ def _is_unit(text: str, part: Part) -> bool:
     if part.kind in ("heading", "title", "head") or part.text.startswith("<!--"):
         return False
     is_long = part.kind != "row" and len(part.text) > LONGEST
-    if is_long or part.text.rstrip("*_ ").endswith(ASKS):
+    if is_long or part.text.rstrip("*_ ").endswith(QUESTION_MARKS):
         return False
     if part.kind not in ("sentence", "item"):
         return bool(part.text)

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from docstokg.domain.answer.citations import LINK, strip_markers
 from docstokg.domain.answer.parts import (
-    ASKS,
     AT_ITEM,
+    QUESTION_MARKS,
     STRUCK_OUT,
     Borders,
     Part,
@@ -34,7 +34,7 @@ _TAG = re.compile(
 _RAISED_TAG = re.compile(r"\s?<sup>\s?", re.IGNORECASE)
 # `> 5 mg` at the start of a line is a comparison, not a block quote.
 _LINE_MARKUP = re.compile(
-    r"^[^\S\n]*(?:(?:>(?!\s*\d)|#{1,6}|[-*+\u2022\u25cb\u00b7]|\(?\d{1,3}[.)]|[QA]:)[^\S\n]+)+",
+    r"^[^\S\n]*(?:(?:>(?!\s*\d)|#{1,6}|[-*+\u2022\u25cb\u00b7]|\(?\d{1,3}[.)])[^\S\n]+)+",
     re.MULTILINE,
 )
 # `2**3` and `a_b` are not emphasis; struck-out text is not a statement.
@@ -178,8 +178,9 @@ def _under_heading(text: str, passage: str, borders: Borders) -> Span | None:
         heading, wanted = comparable(text[: colon.start()]), comparable(text[colon.end() :])
         for part in parts(passage, borders) if heading and wanted else ():
             above = (part.heading, part.lead, part.question)
-            heads = (comparable(words.rstrip("".join(ASKS))) for words in above)
-            if heading in heads and wanted == comparable(passage[part.start : part.end]):
+            heads = (comparable(words.rstrip("".join(QUESTION_MARKS))) for words in above)
+            texts = (comparable(text) for text in (passage[part.start : part.end], part.text))
+            if heading in heads and wanted in texts:
                 return Span(part.start, part.end)
     return None
 
@@ -272,7 +273,9 @@ def _of_unit(unit: Part, passage: str) -> Iterator[tuple[Span, str]]:
     span = Span(unit.start, unit.end)
     if unit.kind == "code":
         yield from _of_code(passage, span)
-    elif unit.kind == "list":
+    elif unit.question:  # without "A:"
+        yield span, unit.text
+    if unit.kind == "list":
         yield span, unit.text
         yield from ((span, unit.text[slice(*sentence)]) for sentence in sentence_spans(unit.text))
 

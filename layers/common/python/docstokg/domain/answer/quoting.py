@@ -8,7 +8,7 @@ from typing import NamedTuple
 from docstokg.domain.answer.citations import LINK, outside_code, strip_markers
 from docstokg.domain.answer.kinds import opening_label
 from docstokg.domain.answer.notices import is_abstention
-from docstokg.domain.answer.parts import ASKS, Part, is_short, parts
+from docstokg.domain.answer.parts import QUESTION_MARKS, Part, is_short, parts
 from docstokg.domain.answer.reader_features import Candidate, asked_values, stems
 from docstokg.domain.text.sentences import Span, sentence_spans
 from docstokg.domain.text.values import values
@@ -99,7 +99,7 @@ def _around(chosen: Candidate, *, wide: bool) -> tuple[Sequence[Part], Sequence[
     while begin > first and leans(sequence[begin]):
         begin -= 1
     # A labelled clause and the reply to a heading that asks are quoted as a whole, like an item.
-    is_reply = unit.heading.endswith(ASKS)
+    is_reply = unit.heading.endswith(QUESTION_MARKS)
     is_whole = is_reply or chosen.is_labelled or sequence[first].kind == "item"
     room = MOST_WORDS - word_count(unit.text)
     before = _fitting(sequence[begin:place][::-1], room)
@@ -118,7 +118,7 @@ def _fitting(following: Sequence[Part], room: int) -> list[Part]:
     """
     fitting: list[Part] = []
     for part in following:
-        is_open = part.text.rstrip("*_ ").endswith((*ASKS, ":")) or "```" in part.text
+        is_open = part.text.rstrip("*_ ").endswith((*QUESTION_MARKS, ":")) or "```" in part.text
         if is_open or is_abstention(part.text) or _words([*fitting, part]) > room:
             break
         fitting.append(part)
@@ -145,8 +145,10 @@ def _joins(text: str, sequence: Sequence[Part], place: int) -> bool:
 def _prefix(unit: Part) -> str:
     asked = unit.question if is_short(unit.text) else ""
     heading = " ".join((asked or unit.lead or unit.heading).split()).strip(" :*_#")
-    needed = asked or (leans(unit) and heading and not unit.question and heading[-1] not in ASKS)
-    heading = heading.rstrip("".join(ASKS))
+    needed = asked or (
+        leans(unit) and heading and not unit.question and heading[-1] not in QUESTION_MARKS
+    )
+    heading = heading.rstrip("".join(QUESTION_MARKS))
     fresh = needed and not set(stems(heading)) <= set(stems(unit.text))
     return f"{_plain(heading)}: " if fresh and len(heading) < 80 else ""
 

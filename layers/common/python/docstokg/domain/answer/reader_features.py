@@ -100,7 +100,10 @@ class AskedValue(NamedTuple):
 
 
 def asked_values(query: str) -> tuple[AskedValue, ...]:
-    """Return the values in a question, each with its readings; English has commas for thousands."""
+    """Return the values in a question, each with its readings.
+
+    English has one reading: "1,234" exceeds a thousand, "1.234" does not.
+    """
     groups: dict[tuple[int, int], list[Value]] = {}
     for value in values(query):
         groups.setdefault((value.start, value.end), []).append(value)
@@ -119,7 +122,7 @@ def _english(readings: Sequence[Value], text: str) -> list[Value]:
     if ("," in text) == ("." in text):
         return list(readings)
     extreme = max if "," in text else min
-    kinds = {(value.kind, value.unit): value for value in readings}
+    kinds = dict.fromkeys((value.kind, value.unit) for value in readings)
     return [
         extreme((each for each in readings if (each.kind, each.unit) == kind), key=lambda v: v.low)
         for kind in kinds

@@ -7,7 +7,7 @@ Spanish, Italian, Portuguese and Dutch.
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from functools import cache, lru_cache
@@ -283,9 +283,14 @@ def _ranges(text: str, points: Sequence[Value]) -> Iterator[Value]:
             continue
         for first in ends[border]:
             is_same = (first.kind, first.unit) == (last.kind, last.unit)
-            places = [_reading(value, ends[value.end]) for value in (first, last)]
-            if is_same and first.low <= last.high and (None in places or len(set(places)) == 1):
+            if is_same and first.low <= last.high and _are_read_alike(first, last, ends):
                 yield Value(last.kind, first.low, last.high, last.unit, first.start, last.end)
+
+
+def _are_read_alike(first: Value, last: Value, ends: Mapping[int, Sequence[Value]]) -> bool:
+    """Return whether two values are read with the same separator, or one has a single reading."""
+    readings = {_reading(value, ends[value.end]) for value in (first, last)}
+    return None in readings or len(readings) == 1
 
 
 def _reading(value: Value, others: Sequence[Value]) -> int | None:
