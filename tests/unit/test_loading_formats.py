@@ -8,6 +8,7 @@ import math
 import os
 import random
 import re
+import struct
 import subprocess
 import sys
 import zipfile
@@ -18,7 +19,7 @@ from pathlib import Path
 import docx
 import pytest
 from pypdf import PdfWriter
-from pypdf.generic import DecodedStreamObject, NameObject
+from pypdf.generic import DecodedStreamObject, NameObject, read_object
 
 from benchmarks.hostile_files import pdf as write_pdf
 from benchmarks.scanned import pdf as pages_pdf
@@ -96,8 +97,10 @@ def test_navigation_to_other_pages_is_no_page_text(child, tmp_path):
     <div role="navigation"><ul><li><a href="a.html">Assertions</a></li></ul></div>
     <div class="header"><p>Next: <a rel="next" href="n.html">Threads</a>,
       Previous: <a rel="prev" href="p.html">Closures</a></p></div>
-    <h1>Locks</h1><p>A lock is taken once. <a rel="next" href="n.html">Threads</a> come next.</p>
-    <ul><li class="breadcrumb">Home</li><li>Locks are counted.</li></ul>
+    <form><input name="q"><input type="submit" value="Search"></form>
+    <form id="page"><h1>Locks</h1><p>A lock is taken once.
+      <a rel="next" href="n.html">Threads</a> come next.</p>
+    <ul><li class="breadcrumb">Home</li><li>Locks are counted.</li></ul></form>
     </body></html>"""
     text, _ = convert_file(child, tmp_path / "locks.html", page)
     article = "Locks A lock is taken once. Threads come next. - Locks are counted."
@@ -275,6 +278,45 @@ def test_a_pdf_as_programs_write_it_is_read(tmp_path):
     finally:
         fresh.close()
     assert [(c.page, c.text) for c in chunks] == [(1, "oil the pumpΩ")]
+
+
+def blank_font() -> bytes:
+    """A TrueType font with one empty glyph."""
+    tables = {
+        b"glyf": bytes(4),
+        b"head": struct.pack(
+            ">3I4sHHQQ4h2H3h", 0x10000, 0, 0, b"_\x0f<\xf5", 0, 1000, 0, 0, *[0] * 9
+        ),
+        b"hhea": struct.pack(">I15hH", 0x10000, 1000, 0, 0, 500, *[0] * 11, 1),
+        b"hmtx": struct.pack(">Hh", 500, 0),
+        b"loca": bytes(4),
+        b"maxp": struct.pack(">I14H", 0x10000, 1, *[0] * 13),
+    }
+    place, index = 12 + 16 * len(tables), b""
+    for name, table in tables.items():
+        index += struct.pack(">4s3I", name, 0, place, len(table))
+        place += len(table)
+    return struct.pack(">I4H", 0x10000, len(tables), 0, 0, 0) + index + b"".join(tables.values())
+
+
+def test_digits_without_shapes_are_not_lowered(child, tmp_path):
+    """Programs for scans write their text in a font of empty glyphs."""
+    writer = PdfWriter(clone_from=io.BytesIO(pdf(["Sum 348 crowns"])))
+    table, program = DecodedStreamObject(), DecodedStreamObject()
+    table.set_data(CMAP.replace(b"<41> <5A> <0061>", b"<21> <7E> <0021>"))
+    program.set_data(blank_font())
+    font = writer.pages[0]["/Resources"]["/Font"]["/F1"]
+    written = (
+        b"<< /Subtype /TrueType /FirstChar 32 /LastChar 126 /Widths [%s] /FontDescriptor <<"
+        b" /Type /FontDescriptor /FontName /F1 /Flags 4 /FontBBox [0 0 500 1000] >> >>"
+    )
+    font.update(read_object(io.BytesIO(written % (b"500 " * 95)), writer))
+    font["/FontDescriptor"][NameObject("/FontFile2")] = writer._add_object(program)
+    font[NameObject("/ToUnicode")] = writer._add_object(table)
+    out = io.BytesIO()
+    writer.write(out)
+    text, _ = convert_file(child, tmp_path / "scan.pdf", out.getvalue())
+    assert text.strip() == "Sum 348 crowns"
 
 
 def test_csv_rows_are_passages_with_column_names(child, tmp_path):

@@ -33,8 +33,9 @@ from docstokg.domain.text.words import is_visible
 from docstokg.errors import LoadError
 
 _LEFT_OUT = (
-    "script, style, noscript, template, nav, aside:not([epub\\:type]), header, footer, form,"
-    " button, select, option, iframe, object, embed, svg, canvas, math, head, link, meta, dialog,"
+    "script, style, noscript, template, nav, aside:not([epub\\:type]), header, footer,"
+    " form:not(:has(h1, h2, h3, p, li, td, [type=checkbox], [type=radio])), button, select,"
+    " option, iframe, object, embed, svg, canvas, math, head, link, meta, dialog,"
     " [role=navigation], [role=doc-backlink]"
 )
 HEADINGS = {f"h{level}": level for level in range(1, 7)}

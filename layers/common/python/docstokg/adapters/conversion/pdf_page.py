@@ -213,10 +213,10 @@ def _mark(letter: str, box: Corners, highest: Corners, page: pdfium.PdfTextPage,
         return "" if abs(above - below) < 0.15 * height else RAISED if above > below else LOWERED
     if not letter.isdecimal():
         return ""
-    # A raised digit of the font itself has the full line height.
+    # A raised digit of the font itself has the full line height; one without a shape has no height.
     x0, right, bottom, top = (ctypes.c_double() for _ in range(4))
     raw.FPDFText_GetCharBox(page, at, x0, right, bottom, top)
-    if top.value - bottom.value > 0.55 * height:
+    if not 0.1 * height < top.value - bottom.value <= 0.55 * height:
         return ""
     low = (bottom.value - highest[3]) / height
     return RAISED if low > 0.42 else LOWERED if low < 0.16 else ""
