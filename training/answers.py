@@ -5,8 +5,8 @@
 Each FOLDER has `given.jsonl` (training.passages). Fits, for the committed score of candidates
 (`choice`),
 
-1. `logit`: the weight of the reader's logit beside that score, with the largest share of right
-   choices, the mean over the sets.
+1. `logit`: the smallest weight of the reader's logit beside that score with the largest mean share
+   of right choices, less EQUAL.
 2. `right`: a logistic model of the choice being right.
 3. `answerable`: the same for any passage answering; it decides on abstention.
 
@@ -54,6 +54,7 @@ ANSWERABLE = (*RIGHT, "words_around")
 RIGHT_READ = ("share", "words_around", "logit")
 ANSWERABLE_READ = ("words_around", "logit")
 LOGIT_WEIGHTS = np.arange(0.1, 2.05, 0.1).round(1)
+EQUAL = 0.005
 WITHOUT_GOLD = 3
 WHOLE = 0.8
 SILENT = 0.95
@@ -266,10 +267,11 @@ def main() -> None:
             part: fit_names(asked_rows, part) for part in ("without_reader", "with_reader")
         }
     else:
-        weight = max(
-            map(float, LOGIT_WEIGHTS),
-            key=lambda value: np.mean([share_right(choose(rows, value)) for rows in sets.values()]),
-        )
+        shares = {
+            float(value): np.mean([share_right(choose(rows, value)) for rows in sets.values()])
+            for value in LOGIT_WEIGHTS
+        }
+        weight = min(w for w, share in shares.items() if share >= max(shares.values()) - EQUAL)
         changed = {"with_reader": fit(sets, weight)}
         if options.only != "reader":
             changed["without_reader"] = fit(sets, 0.0)

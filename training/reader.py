@@ -28,7 +28,7 @@ from docstokg.adapters.onnx.wordpieces import cassette_model, open_tokenizer
 BATCH, GROUP, WARM_UP = 16, 6, 30
 LAYERS, FROZEN, HEADS = 6, 2, 12
 CLS, SEP = 101, 102
-LENGTHS = (48, 80, LONGEST_PAIR)
+LENGTHS = (48, 64, 80, LONGEST_PAIR)
 
 type Weights = dict[str, Any]
 type Group = dict[str, Any]

@@ -260,18 +260,23 @@ def test_every_quoted_sentence_is_proved_a_quotation(text: str) -> None:
     ), answer
 
 
-@pytest.mark.parametrize(
-    ("query", "expected"),
-    [
-        ("How long is the Juniper trail?", "Orrin, Juniper trail: The path is 12 km long."),
-        ("How long is the path?", "Orrin: The path is 12 km long."),
-        ("What are the trails?", "Orrin, Juniper trail: The path is 12 km long."),
-    ],
-)
-def test_the_reader_gets_a_heading_with_words_of_the_question(query: str, expected: str) -> None:
+def test_the_reader_gets_the_heading_of_a_text_or_of_its_section() -> None:
     source = block("## Juniper trail\n\nThe path is 12 km long.\n")
-    (candidate,) = candidates(query, [source.model_copy(update={"subject": "Orrin"})])
-    assert extractive.in_context(query, candidate) == expected
+    first = source.model_copy(update={"subject": "Orrin"})
+    later = block("The path is 12 km long.\n").model_copy(
+        update={"subject": "Orrin", "section": "Trails > Juniper trail"}
+    )
+    for each in (first, later):
+        (candidate,) = candidates("How long is it?", [each])
+        context = extractive.in_context("How long is it?", candidate)
+        assert context == "Orrin, Juniper trail: The path is 12 km long."
+
+
+def test_a_numbered_heading_is_no_answer() -> None:
+    source = block("2. Before you take Solvin\n\nTell your doctor if you take iron.\n")
+    named = source.model_copy(update={"section": "2. Before you take Solvin"})
+    answered = answer_text("What must I do before I take Solvin?", named)
+    assert answered == "Tell your doctor if you take iron [1]."
 
 
 FAQ = """# Sauna

@@ -34,7 +34,7 @@ from docstokg.errors import LoadError
 
 _LEFT_OUT = (
     "script, style, noscript, template, nav, aside:not([epub\\:type]), header, footer,"
-    " form:not(:has(h1, h2, h3, p, li, td, [type=checkbox], [type=radio])), button, select,"
+    " form:not(:has(p, li, td, [type=checkbox], [type=radio])), button, select,"
     " option, iframe, object, embed, svg, canvas, math, head, link, meta, dialog,"
     " [role=navigation], [role=doc-backlink]"
 )

@@ -213,7 +213,7 @@ def _mark(letter: str, box: Corners, highest: Corners, page: pdfium.PdfTextPage,
         return "" if abs(above - below) < 0.15 * height else RAISED if above > below else LOWERED
     if not letter.isdecimal():
         return ""
-    # A raised digit of the font itself has the full line height; one without a shape has no height.
+    # A raised digit of the font itself has the full line height, an invisible one no height.
     x0, right, bottom, top = (ctypes.c_double() for _ in range(4))
     raw.FPDFText_GetCharBox(page, at, x0, right, bottom, top)
     if not 0.1 * height < top.value - bottom.value <= 0.55 * height:

@@ -23,6 +23,7 @@ from docstokg.domain.answer.reader_features import (
     candidates,
     folded,
     labels_of,
+    section_of,
     stems,
 )
 from docstokg.domain.answer.rows import (
@@ -239,20 +240,18 @@ def compared(
 
 
 def in_context(query: str, candidate: Candidate) -> str:
-    """Return "title: text" for the reader, with the previous sentence as in `previous_and`.
+    """Return "title, heading: text" for the reader, with the previous sentence as `previous_and`.
 
-    Names have the form that the question uses; a row is `row_in_words`. The heading follows the
-    title if it alone has a word of the question.
+    Names have the form that the question uses; a row is `row_in_words`.
     """
     unit = candidate.unit
     text = row_in_words(query, unit) if unit.fields else " ".join(unit.text.split())
     for other in candidate.block.other_names:
         text = text.replace(other.in_passage, other.in_question)
-    title, text = candidate.block.subject, previous_and(text, unit.before)
-    named = set(stems(unit.heading)).intersection(stems(query))
-    if not named <= set(stems(f"{title} {text}")):
-        title = f"{title}, {unit.heading}"
-    return f"{title}: {text}"
+    title = candidate.block.subject
+    heading = unit.heading or section_of(candidate.block)
+    above = title if heading in ("", title) else f"{title}, {heading}"
+    return f"{above}: {previous_and(text, unit.before)}"
 
 
 def previous_and(text: str, before: str) -> str:

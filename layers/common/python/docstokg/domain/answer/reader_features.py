@@ -158,6 +158,7 @@ def candidates(query: str, blocks: Sequence[Block]) -> list[Candidate]:
         (place, block, unit, words, called(words))
         for place, block in enumerate(blocks)
         for unit in units(block.text, block.sentences)
+        if block.text[unit.start : unit.end] != section_of(block)
         for words in (stems(unit.text),)
     ]
     question = dict.fromkeys(stems(query))
@@ -218,8 +219,12 @@ def labels_of(unit: Part, block: Block) -> list[Label | None]:
     text = block.text[unit.start : unit.end]
     if unit.kind == "list":
         return [opening_label(line) for line in text.splitlines()]
-    section = block.section.rpartition(" > ")[2]
-    return [opening_label(line) for line in (text, unit.heading, section)]
+    return [opening_label(line) for line in (text, unit.heading, section_of(block))]
+
+
+def section_of(block: Block) -> str:
+    """Return the heading of a block's section."""
+    return block.section.rpartition(" > ")[2]
 
 
 def misses(kinds: Collection[str], text: str, question: Collection[str]) -> bool:
