@@ -319,6 +319,12 @@ def test_digits_without_shapes_are_not_lowered(child, tmp_path):
     assert text.strip() == "Sum 348 crowns"
 
 
+def test_letters_of_turned_text_are_not_lowered(child, tmp_path):
+    turned = pdf(["Drill) Tj 0 1 -1 0 200 300 Tm (Tighten the gland"])
+    text, _ = convert_file(child, tmp_path / "turned.pdf", turned)
+    assert text.split() == ["Drill", "Tighten", "the", "gland"]
+
+
 def test_csv_rows_are_passages_with_column_names(child, tmp_path):
     _, chunks = convert_file(
         child, tmp_path / "a.csv", "Stadt;Höhe\nUlm;478\nBonn;60\n".encode("cp1252")

@@ -2,6 +2,7 @@
 
 import ctypes
 import itertools
+import math
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -50,6 +51,8 @@ SMALLEST = 24
 STRIKE = 0.35, 0.72
 # Height of raised and lowered letters, as a share of the others'.
 SMALL = 0.85
+# Least cosine of the angle of level text.
+UPRIGHT = 0.99
 SCANNED = "scanned"
 MOST_FILLS = 2_000
 MOST_CHARACTERS = 100_000
@@ -190,6 +193,9 @@ def _spelt(
         return render(text)
     is_level = len({(box[1], box[3]) for box in boxes}) == 1
     if is_level and not any(map(str.isdecimal, text)):
+        return render(text)
+    # Boxes of turned text say nothing of levels.
+    if math.cos(raw.FPDFText_GetCharAngle(page, end)) < UPRIGHT:
         return render(text)
     highest = max(boxes, key=_height)
     spelt = shift = ""
