@@ -5,8 +5,8 @@
 Each FOLDER has `given.jsonl` (training.passages). Fits, for the committed score of candidates
 (`choice`),
 
-1. `logit`: the smallest weight of the reader's logit beside that score with the largest mean share
-   of right choices, less EQUAL.
+1. `logit`: the smallest weight of the reader's logit beside that score whose share of right
+   choices, the mean over the sets, is within EQUAL of the largest.
 2. `right`: a logistic model of the choice being right.
 3. `answerable`: the same for any passage answering; it decides on abstention.
 

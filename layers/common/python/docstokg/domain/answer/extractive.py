@@ -240,9 +240,10 @@ def compared(
 
 
 def in_context(query: str, candidate: Candidate) -> str:
-    """Return "title, heading: text" for the reader, with the previous sentence as `previous_and`.
+    """Return "title, heading: text" for the reader; without a heading "title: text".
 
-    Names have the form that the question uses; a row is `row_in_words`.
+    `previous_and` may put the previous sentence before the text. Names have the form that the
+    question uses; a row is `row_in_words`.
     """
     unit = candidate.unit
     text = row_in_words(query, unit) if unit.fields else " ".join(unit.text.split())

@@ -223,7 +223,7 @@ def labels_of(unit: Part, block: Block) -> list[Label | None]:
 
 
 def section_of(block: Block) -> str:
-    """Return the heading of a block's section."""
+    """Return the heading of a block's innermost section; "" without one."""
     return block.section.rpartition(" > ")[2]
 
 
