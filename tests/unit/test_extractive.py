@@ -4,7 +4,7 @@ import pytest
 
 from docstokg.contracts.state import Block, OtherName
 from docstokg.domain.answer import extractive
-from docstokg.domain.answer.kinds import asks_for_part, named_label, opening_label
+from docstokg.domain.answer.kinds import asked_kinds, asks_for_part, named_label, opening_label
 from docstokg.domain.answer.notices import ABSTENTION
 from docstokg.domain.answer.quotation import find_quotation
 from docstokg.domain.answer.reader_features import candidates
@@ -116,7 +116,21 @@ def test_name_in_no_passage_lowers_the_probability() -> None:
     spain, brazil = (extractive.choose(query, [block(COUNTRIES)]) for query in questions)
     assert spain is not None
     assert brazil is not None
-    assert brazil.answerable < spain.answerable - 0.05
+    assert brazil.credit < spain.credit - 0.05
+
+
+def test_rows_of_a_list_are_sure_together() -> None:
+    rows = "".join(f"| Step {n}0 | {n % 4} |\n" for n in range(1, 9))
+    asked = "List the severity of all steps"
+    choice = extractive.choose(asked, [block(f"| Step | Severity |\n|---|---|\n{rows}")])
+    assert choice is not None
+    assert len(choice.quotations) == 8
+    assert min(choice.credit, choice.probability) > 0.7
+
+
+def test_a_telephone_number_is_no_count() -> None:
+    assert "many" not in asked_kinds("What is the telephone number of the depot?")
+    assert "many" in asked_kinds("What is the number of depots?")
 
 
 def test_other_mentions_keep_the_probability_of_a_definition() -> None:

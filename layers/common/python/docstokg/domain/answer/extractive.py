@@ -6,7 +6,7 @@ Weights: `reader_weights.json`, fitted by `training.answers`; see docs/decisions
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
@@ -87,11 +87,14 @@ class Answer(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """Quotations, and the probabilities that they are right and that any passage answers."""
+    """Quotations, the probability that they are right, and the expected credit, in [0, 1].
+
+    Credit is 1 for a right choice, 0.5 for a wrong one of passages that answer, else 0.
+    """
 
     quotations: tuple[Quotation, ...]
     probability: float
-    answerable: float
+    credit: float
     warnings: tuple[str, ...] = ()
 
 
@@ -102,7 +105,7 @@ def answer(
     threshold: float,
     reader: Reader | None = None,
 ) -> Answer:
-    """Quote what answers the question if P(answerable) is at least `threshold`, else abstain.
+    """Quote what answers the question if the expected credit is at least `threshold`, else abstain.
 
     The halves of "X, and how Y?" are answered separately. Superseded blocks are skipped, quoted
     mails too if others answer. The text is "" unless under `max_tokens`.
@@ -117,7 +120,7 @@ def answer(
     notices = nothing_found(missing_names(query, passages))
     for questions in filter(None, (_halves(query.strip()), [query])):
         choices = [choice for part in questions if (choice := choose(part, passages, reader))]
-        if sure := [choice for choice in choices if choice.answerable >= threshold]:
+        if sure := [choice for choice in choices if choice.credit >= threshold]:
             break
     else:
         highest = max((choice.probability for choice in choices), default=0.0)
@@ -166,23 +169,20 @@ def choose(
     fitted = weights["with_reader" if logits else "without_reader"]
     scores = mixed(scores, logits, fitted["logit"])
     best = _best(pool, scores)
-    signs = signs_of(pool, scores, best, logits)
+    linked = linked and not pool[best].is_labelled
+    several = _several(query, kinds, pool, scores, best, fitted) if linked else None
+    places, together, warnings = several if several is not None else ((best,), None, ())
+    signs = signs_of(pool, scores, best, logits, places if "many" in kinds else ())
     # A further source that agrees never lowers the probability.
     views = (signs, _alone(query, blocks, pool, best, logits))
     probability = max(logistic(fitted["right"], view) for view in views if view)
-    answerable = logistic(fitted["answerable"], signs)
-    places: tuple[int, ...] = (best,)
-    warnings: tuple[str, ...] = ()
-    linked = linked and not pool[best].is_labelled
-    several = _several(query, kinds, pool, scores, best, fitted) if linked else None
     if several is not None:
-        places, together, warnings = several
         probability = probability if together is None else together
         from docstokg.domain.answer.two_hops import signs_together
 
         covered = signs_together(pool, scores, places, 0.0)["covered"]
-        wider = {name: max(signs[name], covered) for name in ("words", "words_around")}
-        answerable = logistic(fitted["answerable"], {**signs, **wider})
+        signs |= {name: max(signs[name], covered) for name in ("words", "words_around")}
+    credit = logistic(fitted["credit"], signs)
     if pool[best].is_labelled and asks_for_part(query):
         # The part is there; only another one with the same label could be meant.
         parts = {
@@ -190,9 +190,9 @@ def choose(
             for each in pool
             if each.features.defines == pool[best].features.defines
         }
-        probability, answerable = 1 / len(parts), 1.0
+        probability, credit = 1 / len(parts), 1.0
     elif lacks_label(query, pool, best):
-        answerable = 0.0
+        credit = 0.0
     is_single = len(places) == 1 and not leans(pool[best].unit)
     others = _repeating(pool, best) if is_single else ()
     keys = {pool[place].unit.fields[:1] for place in places}
@@ -201,7 +201,7 @@ def choose(
     quotations = tuple(
         quoted(query, pool[place], others, whole=whole, wide=wide) for place in places
     )
-    return Choice(quotations, probability, answerable, warnings)
+    return Choice(quotations, probability, credit, warnings)
 
 
 def _best(pool: Sequence[Candidate], scores: Sequence[float]) -> int:
@@ -332,15 +332,19 @@ def weighted(weights: Mapping[str, float], values_by_name: Mapping[str, float]) 
 
 
 def signs_of(
-    pool: Sequence[Candidate], scores: Sequence[float], best: int, logits: Mapping[int, float]
+    pool: Sequence[Candidate],
+    scores: Sequence[float],
+    best: int,
+    logits: Mapping[int, float],
+    beside: Iterable[int] = (),
 ) -> dict[str, float]:
     """Return the features for the probability that the choice is right.
 
-    `share`: softmax share of the candidates that agree with the choice, among the defining ones if
-    it is one. `margin`: distance of its score to the best other score, at most 3. `logit`: the
-    reader's, the lowest if not read.
+    `share`: softmax share of the candidates that agree with the choice or are quoted `beside` it,
+    among the defining ones if it is one. `margin`: distance of its score to the best other score,
+    at most 3. `logit`: the reader's, the lowest if not read.
     """
-    same = set(agreeing(pool, best))
+    same = {*agreeing(pool, best), *beside}
     defines = pool[best].features.defines
     rivals = [place for place, each in enumerate(pool) if each.features.defines == defines]
     likely = {place: math.exp(scores[place] - scores[best]) for place in rivals}
