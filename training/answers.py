@@ -35,9 +35,8 @@ from docstokg.adapters.onnx.reader import OnnxReader
 from docstokg.contracts import Json
 from docstokg.contracts.state import Block
 from docstokg.domain.answer import extractive
-from docstokg.domain.answer.kinds import asked_kinds
 from docstokg.domain.answer.reader_features import Candidate, candidates
-from docstokg.domain.answer.rows import matching
+from docstokg.domain.answer.rows import asked_rows
 from docstokg.domain.deadline import Deadline
 from docstokg.settings import Settings
 from docstokg_local.evaluation.answers import is_right, word_share
@@ -138,8 +137,7 @@ def choose(rows: Sequence[Asked], weight: float) -> list[Chosen]:
         scores = [extractive.weighted(choice, each.features._asdict()) for each in pool]
         scores = extractive.mixed(scores, logits if weight else {}, weight)
         best = int(np.argmax(scores))
-        is_list = "many" in asked_kinds(query) and pool[best].unit.fields
-        beside = matching(query, pool, best) if is_list else ()
+        beside = asked_rows(query, pool, best)
         signs = extractive.signs_of(pool, scores, best, logits, beside)
         chosen.append(Chosen(signs, right[best], answerable))
     return chosen
@@ -179,7 +177,7 @@ def fit_logistic(
     names: Sequence[str],
     of: Callable[[Chosen], float] = lambda each: each.right,
 ) -> Json:
-    """Return bias and weights by name for the expected `of`; nonempty sets weigh the same.
+    """Return bias and weights by name for the mean of `of`; nonempty sets weigh the same.
 
     Raises ValueError without examples.
     """

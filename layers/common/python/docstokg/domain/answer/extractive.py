@@ -28,7 +28,7 @@ from docstokg.domain.answer.reader_features import (
 )
 from docstokg.domain.answer.rows import (
     MOST_ROWS,
-    matching,
+    asked_rows,
     missing_names,
     parallel,
     row_in_words,
@@ -280,8 +280,7 @@ def _several(
     # Imported here: it loads six modules that a process without answers does not need.
     from docstokg.domain.answer.two_hops import along, pairs
 
-    if "many" in kinds and pool[best].unit.fields:
-        places = matching(query, pool, best)
+    if places := asked_rows(query, pool, best):
         listed = places[:MOST_ROWS]
         notice = rows_shown(len(listed), len(places))
         return (listed, None, (notice,)) if len(places) > 1 else None

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from docstokg.contracts.state import Block
+from docstokg.domain.answer.kinds import asked_kinds
 from docstokg.domain.answer.parts import Part
 from docstokg.domain.answer.reader_features import Candidate, asked_values, stems
 from docstokg.domain.text.names import capitalised_names
@@ -60,13 +61,16 @@ def missing_names(query: str, passages: Sequence[Block]) -> list[str]:
     return missing if len(missing) < len(names) else []
 
 
-def matching(query: str, pool: Sequence[Candidate], best: int) -> tuple[int, ...]:
+def asked_rows(query: str, pool: Sequence[Candidate], best: int) -> tuple[int, ...]:
     """Return the rows of the best row's table that meet the most conditions of the question.
 
+    () if the best candidate is no row or the question does not ask for several.
     A condition is a word or value of the question that a cell of the table holds and that is in
     neither the title nor the table's name. Of rows that meet as many, those with the most words of
     its names.
     """
+    if "many" not in asked_kinds(query) or not pool[best].unit.fields:
+        return ()
     columns = _columns(pool[best])
     name = pool[best].block.document_name
     table = [
