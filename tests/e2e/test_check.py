@@ -54,6 +54,7 @@ def test_a_draft_with_citations(client, cited) -> None:
     assert body["grounding"]["grounded"] is False
     assert body["consistency"] == {"ok": True, "issues": []}
     assert body["diagnostics"]["timings_ms"]["total"] > 0
+    assert body["diagnostics"]["embedding"] == "all-MiniLM-L6-v2-onnx-int8"
 
 
 def test_a_part_of_a_passage_is_the_source(client, cited) -> None:
