@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from docstokg.contracts.graph import GraphSlice, SliceRequest
-from docstokg.contracts.records import MentionRecord, Scope
+from docstokg.contracts.records import Scope
 from docstokg.contracts.state import Expansion, FactRef
 from docstokg.domain.deadline import Deadline
 from docstokg.ports import KnowledgeGraph
@@ -17,7 +17,9 @@ from tests.contract.test_knowledge_graph import (
     empty,  # noqa: F401 - a fixture
     entity,
     fill,
+    mention,
     number,
+    put_mentions,
     relation,
 )
 from tests.unit.test_expand import retrieved, run
@@ -47,13 +49,7 @@ def clinic(empty: Store) -> Store:  # noqa: F811
     chain = [entity(f"X:{i}", f"link {i}") for i in range(4)]
     empty.writer.put_entities([entity("X:9", "other matter", listed=False), *chain])
     heads = {"x": "X:9"} | {name: f"X:{i}" for i, name in enumerate("pqrs")}
-    empty.writer.put_mentions(
-        "default",
-        {
-            number(name): [MentionRecord(uuid=number(name), entity=head, about=True)]
-            for name, head in heads.items()
-        },
-    )
+    put_mentions(empty.writer, *(mention(*pair, about=True) for pair in heads.items()))
     empty.writer.put_relations([relation(f"X:{i}", "leads_to", f"X:{i + 1}") for i in range(3)])
     empty.writer.close_load()
     return empty
@@ -61,14 +57,8 @@ def clinic(empty: Store) -> Store:  # noqa: F811
 
 def expanded(store: Store, query: str, pool: Sequence[str], **fields: Any) -> tuple[Expansion, int]:
     counting = Counting(store.graph)
-    facts, selected = fields.pop("facts", ()), fields.pop("selected", 2)
-    expansion = run(
-        counting,  # type: ignore[arg-type]  # of the port only what the step may call
-        query,
-        retrieved(*pool, facts=facts, selected=selected),
-        **fields,
-    )
-    return expansion, counting.trips
+    chosen = {name: fields.pop(name) for name in ("facts", "selected") if name in fields}
+    return run(counting, query, retrieved(*pool, **chosen), **fields), counting.trips
 
 
 def letters(expansion: Expansion) -> list[str]:

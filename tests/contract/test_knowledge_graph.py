@@ -4,9 +4,8 @@ import random
 import uuid
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -32,8 +31,7 @@ STRANGER = Scope(namespace=SPACE, groups=())
 DOCTOR = Scope(namespace=SPACE, groups=("doctors", "x"))
 
 
-@dataclass(frozen=True)
-class Store:
+class Store(NamedTuple):
     """Both sides of one store."""
 
     graph: KnowledgeGraph
@@ -47,17 +45,11 @@ def in_sqlite(tmp_path: Path) -> Iterator[Store]:
         yield Store(graph, writer)
 
 
-@contextmanager
-def in_neo4j(tmp_path: Path) -> Iterator[Store]:
-    with neo4j_store() as (graph, writer):
-        yield Store(graph, writer)
-
-
 @pytest.fixture(params=["sqlite", pytest.param("neo4j", marks=SERVICES)])
 def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     """A store that holds nothing yet."""
-    with {"sqlite": in_sqlite, "neo4j": in_neo4j}[request.param](tmp_path) as store:
-        yield store
+    with in_sqlite(tmp_path) if request.param == "sqlite" else neo4j_store() as sides:
+        yield Store(*sides)
 
 
 def number(chunk_id: str, namespace: str = SPACE) -> str:
@@ -65,12 +57,7 @@ def number(chunk_id: str, namespace: str = SPACE) -> str:
 
 
 def chunk(
-    chunk_id: str,
-    doc_id: str,
-    *,
-    namespace: str = SPACE,
-    acl: tuple[str, ...] = (),
-    topic: str = "",
+    chunk_id: str, doc_id: str, *, namespace: str = SPACE, topic: str = "", **fields: Any
 ) -> ChunkNode:
     topics = (topic,) if topic else ()
     return ChunkNode(
@@ -79,9 +66,9 @@ def chunk(
         namespace=namespace,
         doc_id=doc_id,
         title=doc_id,
-        acl=acl,
         topics=topics,
         facets=facets({"doc_id": doc_id}, topics, {}),
+        **fields,
     )
 
 
@@ -92,18 +79,27 @@ def entity(identifier: str, name: str, kind: str | None = None, **fields: object
 
 
 def relation(
-    source: str, kind: str, target: str, *, evidence: str | None = None, weight: float = 1.0
+    source: str, kind: str, target: str, *, evidence: str | None = None, **fields: Any
 ) -> RelationRecord:
-    return RelationRecord(
-        namespace=SPACE,
-        source=source,
-        type=kind,
-        target=target,
-        weight=weight,
-        evidence_uuid=None if evidence is None else number(evidence),
-        evidence_start=None if evidence is None else 3,
-        evidence_end=None if evidence is None else 9,
-    )
+    ends = {"namespace": SPACE, "source": source, "type": kind, "target": target}
+    if evidence is not None:
+        fields |= {"evidence_uuid": number(evidence), "evidence_start": 3, "evidence_end": 9}
+    return RelationRecord(**ends, **fields)
+
+
+def mention(
+    chunk_id: str, identifier: str, start: int | None = None, end: int | None = None, **fields: Any
+) -> MentionRecord:
+    uuid = number(chunk_id)
+    return MentionRecord(uuid=uuid, entity=identifier, start=start, end=end, **fields)
+
+
+def put_mentions(writer: Any, *mentions: MentionRecord) -> None:
+    """Write mentions in place of those that their chunks have."""
+    by_chunk: dict[str, list[MentionRecord]] = {}
+    for item in mentions:
+        by_chunk.setdefault(item.uuid, []).append(item)
+    writer.put_mentions(SPACE, by_chunk)
 
 
 NAMED, HIDDEN = pack([1.0, 2.0]), pack([3.0, -1.0])
@@ -143,30 +139,20 @@ def fill(writer: GraphWriter) -> None:
             relation("MONDO:1", "is_a", "MONDO:99"),
         ]
     )
-    writer.put_mentions(
-        SPACE,
-        {
-            number("a"): [
-                MentionRecord(uuid=number("a"), entity="HP:0001250", start=9, end=17),
-                MentionRecord(uuid=number("a"), entity="HP:0001250", start=2, end=10),
-                MentionRecord(uuid=number("a"), entity="HP:0001250", about=True),
-                MentionRecord(uuid=number("a"), entity=BRIDGE),
-            ],
-            number("b"): [
-                MentionRecord(uuid=number("b"), entity="MONDO:1", start=0, end=15),
-                MentionRecord(uuid=number("b"), entity=BRIDGE, start=20, end=26),
-            ],
-            number("c"): [
-                MentionRecord(uuid=number("c"), entity=SECRET),
-                MentionRecord(uuid=number("c"), entity="MONDO:1"),
-            ],
-            number("d"): [MentionRecord(uuid=number("d"), entity=BRIDGE, start=1, end=7)],
-        },
+    put_mentions(
+        writer,
+        mention("a", "HP:0001250", 9, 17),
+        mention("a", "HP:0001250", 2, 10),
+        mention("a", "HP:0001250", about=True),
+        mention("a", BRIDGE),
+        mention("b", "MONDO:1", 0, 15),
+        mention("b", BRIDGE, 20, 26),
+        mention("c", SECRET),
+        mention("c", "MONDO:1"),
+        mention("d", BRIDGE, 1, 7),
     )
-    writer.put_mentions(
-        "other",
-        {number("z", "other"): [MentionRecord(uuid=number("z", "other"), entity="HP:0001250")]},
-    )
+    elsewhere = number("z", "other")
+    writer.put_mentions("other", {elsewhere: [MentionRecord(uuid=elsewhere, entity="HP:0001250")]})
     writer.close_load()
 
 
@@ -228,18 +214,15 @@ def test_names_in_questions_bring_their_chunks_and_neighbours(store: Store) -> N
 def test_opened_chunks_bring_entities_and_chunks_about_them(store: Store) -> None:
     part = slice_of(store, chunk_uuids=(number("d"),))
     assert (chunk_ids(part), entity_ids(part)) == ({"d"}, {BRIDGE})
-    store.writer.put_mentions(
-        SPACE, {number("b"): [MentionRecord(uuid=number("b"), entity=BRIDGE, about=True)]}
-    )
+    put_mentions(store.writer, mention("b", BRIDGE, about=True))
     store.writer.close_load()
     part = slice_of(store, chunk_uuids=(number("d"),))
     assert chunk_ids(part) == {"d", "b"}
     assert {item.id: (item.mentions, item.heads) for item in part.entities} == {BRIDGE: (3, 1)}
     assert {(m.uuid, m.about) for m in part.mentions} == {(number("d"), False), (number("b"), True)}
     assert chunk_ids(slice_of(store, chunk_uuids=(number("d"),), about_per_entity=0)) == {"d"}
-    assert chunk_ids(
-        slice_of(store, Scope(namespace=SPACE, doc_ids=("d4",)), chunk_uuids=(number("d"),))
-    ) == {"d"}
+    narrow = Scope(namespace=SPACE, doc_ids=("d4",))
+    assert chunk_ids(slice_of(store, narrow, chunk_uuids=(number("d"),))) == {"d"}
 
 
 def test_documents_and_topics_open_their_chunks(store: Store) -> None:
@@ -264,13 +247,7 @@ def test_documents_and_topics_open_their_chunks(store: Store) -> None:
 def test_preferred_chunks_about_an_entity_come_first(empty: Store) -> None:
     empty.writer.put_chunks([chunk(f"m{i}", "manual") for i in range(40)])
     empty.writer.put_entities([entity("X:1", "The manual", listed=False)])
-    empty.writer.put_mentions(
-        SPACE,
-        {
-            number(f"m{i}"): [MentionRecord(uuid=number(f"m{i}"), entity="X:1", about=True)]
-            for i in range(40)
-        },
-    )
+    put_mentions(empty.writer, *(mention(f"m{i}", "X:1", about=True) for i in range(40)))
     empty.writer.close_load()
     wanted = tuple(number(f"m{i}") for i in (39, 5, 17))
     opened = slice_of(
@@ -289,24 +266,17 @@ def test_an_entity_in_a_single_chunk_leads_nowhere(empty: Store) -> None:
     empty.writer.put_chunks([chunk("one", "d1"), chunk("two", "d2")])
     names = ("lonely", "shared", "heading")
     empty.writer.put_entities([entity(f"X:{name}", name, listed=False) for name in names])
-    empty.writer.put_mentions(
-        SPACE,
-        {
-            number("one"): [
-                MentionRecord(uuid=number("one"), entity="X:lonely"),
-                MentionRecord(uuid=number("one"), entity="X:shared"),
-                MentionRecord(uuid=number("one"), entity="X:heading", about=True),
-            ],
-            number("two"): [MentionRecord(uuid=number("two"), entity="X:shared")],
-        },
+    put_mentions(
+        empty.writer,
+        mention("one", "X:lonely"),
+        mention("one", "X:shared"),
+        mention("one", "X:heading", about=True),
+        mention("two", "X:shared"),
     )
     empty.writer.close_load()
-    assert entity_ids(slice_of(empty, chunk_uuids=(number("one"),))) == {"X:shared", "X:heading"}
-    assert entity_ids(slice_of(empty, alias_keys=("lonely",))) == {
-        "X:lonely",
-        "X:shared",
-        "X:heading",
-    }
+    around = {"X:shared", "X:heading"}
+    assert entity_ids(slice_of(empty, chunk_uuids=(number("one"),))) == around
+    assert entity_ids(slice_of(empty, alias_keys=("lonely",))) == around | {"X:lonely"}
 
 
 def test_a_further_hop_includes_edges_to_fetched_entities(store: Store) -> None:
@@ -417,23 +387,16 @@ def test_filter_and_documents_bound_chunks_but_not_counts(store: Store) -> None:
     assert {item.id: item.mentions for item in part.entities}[BRIDGE] == 3
     both = Scope(namespace=SPACE, filter={"topic": ("seizure",), "doc_id": ("d4", "d2")})
     assert chunk_ids(slice_of(store, both, entity_ids=(BRIDGE,))) == {"d"}
-    routed = Scope(namespace=SPACE, doc_ids=("d2",))
-    assert chunk_ids(slice_of(store, routed, entity_ids=(BRIDGE,), chunk_uuids=(number("a"),))) == {
-        "b"
-    }
-    assert (
-        chunk_ids(slice_of(store, Scope(namespace=SPACE, doc_ids=()), entity_ids=(BRIDGE,)))
-        == set()
-    )
+    for doc_ids, chunks in ((("d2",), {"b"}), ((), set())):
+        routed = Scope(namespace=SPACE, doc_ids=doc_ids)
+        part = slice_of(store, routed, entity_ids=(BRIDGE,), chunk_uuids=(number("a"),))
+        assert chunk_ids(part) == chunks
 
 
 def test_types_and_relations_bound_additions_only(store: Store) -> None:
-    kinds = slice_of(store, entity_ids=("MONDO:1",), entity_types=("hp",))
-    assert entity_ids(kinds) == {"MONDO:1", "HP:0001250"}
-    assert entity_ids(slice_of(store, entity_ids=("MONDO:1",), entity_types=("PHENOTYPE",))) == {
-        "MONDO:1",
-        "HP:0001250",
-    }
+    for kind in ("hp", "PHENOTYPE"):
+        part = slice_of(store, entity_ids=("MONDO:1",), entity_types=(kind,))
+        assert entity_ids(part) == {"MONDO:1", "HP:0001250"}
     related = slice_of(store, entity_ids=("MONDO:1",), relations=("IS_A",))
     assert {r.type for r in related.relations} == {"is_a"}
     assert "MONDO:99" in entity_ids(related)
@@ -463,15 +426,13 @@ def test_vectors_of_names_are_those_of_the_load(store: Store) -> None:
     ids = ["hp:0001250", "MONDO:1", SECRET, "no:1"]
     seen = {"HP:0001250": NAMED}
     assert store.graph.vectors(ids, EVERYBODY, soon()) == seen | {SECRET: HIDDEN}
-    stranger = Scope(namespace=SPACE, groups=())
-    assert store.graph.vectors(ids, stranger, soon()) == seen
+    assert store.graph.vectors(ids, STRANGER, soon()) == seen
     assert store.graph.vectors([], EVERYBODY, soon()) == {}
 
 
 def test_info_counts_after_a_load(store: Store) -> None:
     info = store.graph.info(soon())
-    assert (info.chunks, info.relations, info.mentions) == (5, 4, 8)
-    assert info.entities == 8
+    assert (info.chunks, info.entities, info.relations, info.mentions) == (5, 8, 4, 8)
     assert info.namespaces == ("default", "other")
 
 
@@ -562,16 +523,12 @@ def crowd(writer: GraphWriter) -> None:
             for i, name in enumerate(names)
         ]
     )
-    mentions = {}
+    mentions = []
     for i in range(60):
-        entities = {"X:0", *chance.sample(names, chance.randint(0, 6))}
-        uuid = number(f"c{i}")
         head = "X:0" if i % 3 else f"X:{i % 30}"
-        mentions[uuid] = [
-            MentionRecord(uuid=uuid, entity=e, start=1, end=2, about=e == head)
-            for e in sorted(entities | {head})
-        ]
-    writer.put_mentions(SPACE, mentions)
+        entities = {"X:0", *chance.sample(names, chance.randint(0, 6)), head}
+        mentions += [mention(f"c{i}", e, 1, 2, about=e == head) for e in sorted(entities)]
+    put_mentions(writer, *mentions)
     writer.put_relations(
         [
             relation(a, chance.choice("pq"), b, evidence=f"c{chance.randrange(60)}", weight=w)

@@ -7,12 +7,12 @@ import os
 import pwd
 import secrets
 import shutil
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from tests.builders import ran
 from tests.jvm.processes import enterable, free_port
 from tests.jvm.programs import DATA, Engine, ServiceError, pinned
 
@@ -126,21 +126,8 @@ def neo4j_launch(spec: LaunchSpec) -> Launch:
     password = secret.read_text("utf-8").strip()
     databases = home / "data" / "databases" / "system"
     if not databases.exists():
-        done = subprocess.run(
-            [
-                str(java),
-                "-Xmx128m",
-                *classpath,
-                "org.neo4j.cli.AdminTool",
-                "dbms",
-                "set-initial-password",
-                password,
-            ],
-            env=env,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        tool = ["-Xmx128m", *classpath, "org.neo4j.cli.AdminTool"]
+        done = ran(java, *tool, "dbms", "set-initial-password", password, env=env)
         if done.returncode != 0:
             reason = (done.stderr or done.stdout).replace(password, "***")[-500:]
             raise ServiceError(f"neo4j: the password could not be set: {reason}")

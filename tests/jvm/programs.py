@@ -41,20 +41,18 @@ def locked(path: Path) -> Iterator[None]:
         yield
 
 
-def find_java(java_home: Path | None = None) -> Path:
-    """Find the `java` of a JDK >= 21: the given one, else the newest; or raise `ServiceError`."""
-    homes: list[Path] = [java_home] if java_home else []
-    if not homes:
-        on_path = shutil.which("java")
-        homes = [Path(on_path).resolve().parent.parent] if on_path else []
-        for pattern in (
-            "/usr/lib/jvm/*",
-            "/opt/java/*",
-            "/opt/homebrew/opt/openjdk*",
-            "/Library/Java/JavaVirtualMachines/*/Contents/Home",
-            f"{Path.home()}/.sdkman/candidates/java/*",
-        ):
-            homes += sorted(Path("/").glob(pattern.lstrip("/")))
+def find_java() -> Path:
+    """Find the `java` of the newest JDK >= 21, or raise `ServiceError`."""
+    on_path = shutil.which("java")
+    homes = [Path(on_path).resolve().parent.parent] if on_path else []
+    for pattern in (
+        "/usr/lib/jvm/*",
+        "/opt/java/*",
+        "/opt/homebrew/opt/openjdk*",
+        "/Library/Java/JavaVirtualMachines/*/Contents/Home",
+        f"{Path.home()}/.sdkman/candidates/java/*",
+    ):
+        homes += sorted(Path("/").glob(pattern.lstrip("/")))
     installations: list[tuple[int, str]] = []
     for folder in homes:
         java = folder / "bin" / "java"
@@ -63,7 +61,7 @@ def find_java(java_home: Path | None = None) -> Path:
     if not installations:
         raise ServiceError(
             f"no JDK {MIN_JAVA} or newer found; install one (for instance the package "
-            f"openjdk-21-jdk-headless or Temurin 25) or name it with --java-home"
+            f"openjdk-21-jdk-headless or Temurin 25)"
         )
     return Path(max(installations)[1])
 
@@ -98,10 +96,7 @@ def fetch(engine: Engine, folder: Path, report: Report) -> Path:
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
         report(f"{engine}: downloading {pinned(engine)['version']} (once, about 100 to 150 MB)")
-        if engine is Engine.OPENSEARCH:
-            _fetch_opensearch(part, report)
-        else:
-            _fetch_neo4j(part, report)
+        (_fetch_opensearch if engine is Engine.OPENSEARCH else _fetch_neo4j)(part, report)
         for path in (part, *part.rglob("*")):
             path.chmod(0o755 if path.is_dir() else 0o644)
         shutil.rmtree(target, ignore_errors=True)

@@ -65,7 +65,6 @@ def start(
     cache: Path = DEFAULT_CACHE,
     port: int | None = None,
     heap_mb: int = 512,
-    java_home: Path | None = None,
     extra: Mapping[str, str] | None = None,
     report: Report = lambda _line: None,
 ) -> Endpoint:
@@ -85,12 +84,11 @@ def start(
         chosen = port or (record["port"] if record else DEFAULT_PORTS[engine])
         if not port_closes(chosen, PORT_SECONDS):
             raise ServiceError(
-                f"port {chosen} on 127.0.0.1 is taken by another process; "
-                f"choose another with --port or stop that process"
+                f"port {chosen} on 127.0.0.1 is taken by another process; stop that process"
             )
-        java = find_java(java_home)
+        java = find_java()
         programs = fetch(engine, services_folder(cache), report)
-        spec = LaunchSpec(programs, home, java, chosen, heap_mb, dict(extra or {}))
+        spec = LaunchSpec(programs, home, java, chosen, heap_mb, extra or {})
         launch = opensearch_launch(spec) if engine is Engine.OPENSEARCH else neo4j_launch(spec)
         report(f"{engine}: starting on 127.0.0.1:{chosen}")
         pid = _spawn(launch, home)
@@ -151,15 +149,10 @@ def services_folder(cache: Path) -> Path:
     return cache.resolve() / "services"
 
 
-def default_home(engine: Engine, cache: Path = DEFAULT_CACHE) -> Path:
-    """Name the home folder that `make services` uses."""
-    return services_folder(cache) / "homes" / engine
-
-
-def missing(engine: Engine, cache: Path = DEFAULT_CACHE) -> str | None:
+def missing(engine: Engine, cache: Path) -> str | None:
     """Say in one sentence why the server cannot run here, or None; download nothing."""
     try:
-        find_java(None)
+        find_java()
     except ServiceError as error:
         return str(error)
     if not fetched(engine, services_folder(cache)) and shutil.which("mvn") is None:
@@ -171,14 +164,9 @@ def _spawn(launch: Launch, home: Path) -> int:
     """Start detached from this process, so that it neither dies with it nor waits for it."""
     launch.log.unlink(missing_ok=True)
     account = pwd.getpwnam(launch.account) if launch.account else None
+    shell = ["/bin/sh", "-c", '(exec "$@") >"$0" 2>&1 </dev/null & echo $!']
     begun = subprocess.run(
-        [
-            "/bin/sh",
-            "-c",
-            '(exec "$@") >"$0" 2>&1 </dev/null & echo $!',
-            str(launch.log),
-            *launch.command,
-        ],
+        [*shell, str(launch.log), *launch.command],
         cwd=home,
         env=dict(launch.env),
         stdout=subprocess.PIPE,
@@ -252,16 +240,13 @@ def warm_up(engine: Engine, endpoint: Endpoint, report: Report) -> None:
     from docstokg.adapters.opensearch.index import OpenSearchIndex
 
     port: OpenSearchIndex | Neo4jGraph
+    telemetry = Telemetry(level="ERROR")
     if engine is Engine.OPENSEARCH:
         name = Settings.from_environment(os.environ).index_name
-        port = OpenSearchIndex(url=endpoint.url, name=name, telemetry=Telemetry(level="ERROR"))
+        port = OpenSearchIndex(url=endpoint.url, name=name, telemetry=telemetry)
     else:
-        port = Neo4jGraph(
-            url=endpoint.url,
-            user=endpoint.user,
-            password=endpoint.password,
-            telemetry=Telemetry(level="ERROR"),
-        )
+        login: dict[str, Any] = {"user": endpoint.user, "password": endpoint.password}
+        port = Neo4jGraph(url=endpoint.url, telemetry=telemetry, **login)
     begun, deadline = time.monotonic(), Deadline.after(WARM_SECONDS)
     try:
         while not deadline.is_over():
@@ -295,40 +280,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.jvm.servers", description=__doc__)
     parser.add_argument("action", choices=["start", "stop", "status"])
     parser.add_argument("engine", nargs="*", type=Engine, help="opensearch, neo4j; default: both")
-    configured = Path(Settings.from_environment(os.environ).cache_dir).expanduser()
-    parser.add_argument("--cache-dir", type=Path, default=configured)
-    parser.add_argument("--home", type=Path, help="folder for data and settings of one server")
-    parser.add_argument("--port", type=int)
-    parser.add_argument("--heap-mb", type=int, default=512)
-    parser.add_argument("--java-home", type=Path)
+    cache = Path(Settings.from_environment(os.environ).cache_dir).expanduser()
     options = parser.parse_intermixed_args(arguments)
-    chosen = options.engine or list(Engine)
-    if len(chosen) > 1 and (options.home or options.port):
-        parser.error("--home and --port go with one server")
 
     def report(line: str) -> None:
         echo(line, err=True)
 
     bad = False
-    for engine in chosen:
-        home = options.home or default_home(engine, options.cache_dir)
+    for engine in options.engine or list(Engine):
+        home = services_folder(cache) / "homes" / engine
         try:
             if options.action == "start":
-                endpoint = start(
-                    engine,
-                    home,
-                    cache=options.cache_dir,
-                    port=options.port,
-                    heap_mb=options.heap_mb,
-                    java_home=options.java_home,
-                    report=report,
-                )
+                endpoint = start(engine, home, cache=cache, report=report)
                 warm_up(engine, endpoint, report)
                 echo("\n".join(settings_lines(engine, home, endpoint)))
             elif options.action == "stop":
-                report(
-                    f"{engine}: {'stopped' if stop(engine, home, report=report) else 'was down'}"
-                )
+                was_up = stop(engine, home, report=report)
+                report(f"{engine}: {'stopped' if was_up else 'was down'}")
             else:
                 seen = status(engine, home)
                 bad |= seen.state != "up"

@@ -2,35 +2,36 @@
 
 import pytest
 
-from docstokg.contracts.records import MentionRecord
 from tests.contract.embedded import EmbeddedGraph
-from tests.contract.test_knowledge_graph import BRIDGE, chunk, entity, fill, number
+from tests.contract.test_knowledge_graph import (
+    BRIDGE,
+    chunk,
+    entity,
+    fill,
+    mention,
+    number,
+    put_mentions,
+)
 from tests.unit.test_expand import retrieved, run
 
 
 @pytest.fixture
-def clinic() -> EmbeddedGraph:
+def graph() -> EmbeddedGraph:
+    """The clinic."""
     graph = EmbeddedGraph()
     fill(graph)
     return graph
 
 
-def test_ties_from_the_pool_alone_are_no_evidence() -> None:
-    graph = EmbeddedGraph()
-    fill(graph)
+def test_ties_from_the_pool_alone_are_no_evidence(graph: EmbeddedGraph) -> None:
     graph.put_entities([entity("X:1", "Far thing"), entity("X:2", "Farther thing")])
     graph.put_chunks([chunk("far", "d7"), chunk("farther", "d8")])
-    graph.put_mentions(
-        "default",
-        {
-            number("far"): [MentionRecord(uuid=number("far"), entity="X:1", start=0, end=3)],
-            number("farther"): [
-                MentionRecord(uuid=number("farther"), entity="X:1", about=True),
-                MentionRecord(uuid=number("farther"), entity="X:2", start=5, end=8),
-            ],
-        },
+    put_mentions(
+        graph,
+        mention("far", "X:1", 0, 3),
+        mention("farther", "X:1", about=True),
+        mention("farther", "X:2", 5, 8),
     )
-    graph.close_load()
     expansion = run(graph, "seizures", retrieved("far", "a"))
     by_uuid = {item.uuid: item for item in expansion.ranking}
     assert by_uuid[number("far")].evidence is None  # its only name is not tied to the question
@@ -43,8 +44,8 @@ def test_ties_from_the_pool_alone_are_no_evidence() -> None:
     assert (named.match_type, named.path) == ("direct_mention", ())
 
 
-def test_an_edge_between_two_chunk_names_spans_both(clinic: EmbeddedGraph) -> None:
-    expansion = run(clinic, "Crohn's disease", retrieved("d"))
+def test_an_edge_between_two_chunk_names_spans_both(graph: EmbeddedGraph) -> None:
+    expansion = run(graph, "Crohn's disease", retrieved("d"))
     tied = next(item for item in expansion.ranking if item.uuid == number("d")).evidence
     assert tied is not None
     assert tied.match_type == "related_via"
@@ -54,11 +55,8 @@ def test_an_edge_between_two_chunk_names_spans_both(clinic: EmbeddedGraph) -> No
     assert (edge.evidence.uuid, edge.evidence.start, edge.evidence.end) == (number("b"), 0, 26)
 
 
-def test_names_and_entity_like_chunk_ids_are_seeds() -> None:
-    graph = EmbeddedGraph()
-    fill(graph)
+def test_names_and_entity_like_chunk_ids_are_seeds(graph: EmbeddedGraph) -> None:
     graph.put_chunks([chunk("HP:0001250/with", "d9")])
-    graph.close_load()
     by_chunk = run(graph, "nothing known", retrieved("x"), seeds=("HP:0001250/with",))
     assert by_chunk.warnings == ()
     assert [item.source for item in by_chunk.ranking] == ["hybrid", "kg_expansion"]

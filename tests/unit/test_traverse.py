@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from docstokg.contracts.envelope import Caller
 from docstokg.contracts.graph import GraphSlice, SliceEntity, SliceRequest
-from docstokg.contracts.records import ChunkRecord, MentionRecord, Scope
+from docstokg.contracts.records import Scope
 from docstokg.contracts.traverse import Frontier
 from docstokg.domain.deadline import Deadline
 from docstokg.errors import DocsToKGError, Timeout, Unavailable
@@ -21,27 +21,35 @@ from docstokg_functions.traverse.traverse import traverse
 from docstokg_functions.traverse.walk import WalkRequest, WalkResult, walk_graph
 from tests import plans
 from tests.contract.embedded import EmbeddedGraph, EmbeddedIndex
-from tests.contract.test_knowledge_graph import chunk, entity, number, relation
+from tests.contract.test_knowledge_graph import (
+    chunk,
+    entity,
+    mention,
+    number,
+    put_mentions,
+    relation,
+)
+from tests.contract.test_search_index import chunk as index_chunk
 from tests.envelopes import envelope
 from tests.word_vectors import DIMENSION, WordVectors
 
 ME = Caller(sub="me", namespaces=("*",), groups=("*",))
 QUERY = "seizures of children"
+ASKED = {"seed_ids": ["HP:1"], "query": QUERY}
 EVERYTHING = Scope(namespace="default")
 TEXTS = {
-    "a": ("d1", "Seizures of children", ("neurology",), ()),
-    "b": ("d1", "Seizures and fever", ("neurology",), ()),
-    "c": ("d2", "Concrete bridges", ("roads",), ()),
-    "s": ("d3", "Secret seizures of children", ("neurology",), ("staff",)),
+    "a": ("d1", "Seizures of children", "neurology", ()),
+    "b": ("d1", "Seizures and fever", "neurology", ()),
+    "c": ("d2", "Concrete bridges", "roads", ()),
+    "s": ("d3", "Secret seizures of children", "neurology", ("staff",)),
 }
+Stores = tuple[EmbeddedGraph, EmbeddedIndex]
 
 
 @cache
-def stores() -> tuple[EmbeddedGraph, EmbeddedIndex]:
+def stores() -> Stores:
     graph, index = EmbeddedGraph(), EmbeddedIndex()
-    graph.put_chunks(
-        [chunk(name, row[0], topic=row[2][0], acl=row[3]) for name, row in TEXTS.items()]
-    )
+    graph.put_chunks([chunk(name, row[0], topic=row[2], acl=row[3]) for name, row in TEXTS.items()])
     graph.put_entities(
         [
             entity("HP:1", "Seizures", "Phenotype"),
@@ -58,43 +66,24 @@ def stores() -> tuple[EmbeddedGraph, EmbeddedIndex]:
         ]
     )
     named = {"a": ["HP:1"], "b": ["HP:1", "HP:2"], "c": ["HP:3"], "s": ["HP:1", "HP:3"]}
-    graph.put_mentions(
-        "default",
-        {
-            number(name): [MentionRecord(uuid=number(name), entity=end) for end in ends]
-            for name, ends in named.items()
-        },
-    )
+    put_mentions(graph, *(mention(name, end) for name, ends in named.items() for end in ends))
     index.open_load("run", "words", DIMENSION, None)
-    records = []
-    for name, (doc_id, title, topics, acl) in TEXTS.items():
+    for name, (doc_id, title, topic, acl) in TEXTS.items():
         (vector,) = WordVectors().embed([title], None)
-        record = ChunkRecord(
-            uuid=number(name),
-            chunk_id=name,
-            namespace="default",
-            doc_id=doc_id,
-            text=title,
-            title=title,
-            text_sha256="0" * 64,
-            topics=topics,
-            acl=acl,
-            vector=vector,
-            run_id="run",
-        )
-        records.append((record, "print"))
-    index.put(records)
+        placed = {"namespace": "default", "doc_id": doc_id, "topics": (topic,), "acl": acl}
+        record = index_chunk(name, title, uuid=number(name), title=title, vector=vector, **placed)
+        index.put([(record, "print")])
     index.close_load()
     return graph, index
 
 
 @pytest.fixture(scope="module")
-def both() -> tuple[EmbeddedGraph, EmbeddedIndex]:
+def both() -> Stores:
     return stores()
 
 
 def walked(
-    both: tuple[EmbeddedGraph, EmbeddedIndex],
+    both: Stores,
     *seeds: str,
     embedder: WordVectors | None = None,
     scope: Scope = EVERYTHING,
@@ -126,7 +115,7 @@ def edges(result: WalkResult) -> set[tuple[str, str, str]]:
 
 
 def test_all_labels_and_edges_are_walked_with_paths(
-    both: tuple[EmbeddedGraph, EmbeddedIndex],
+    both: Stores,
 ) -> None:
     result = walked(both, "hp:1")
     nodes, walked_edges = result.view()
@@ -140,7 +129,7 @@ def test_all_labels_and_edges_are_walked_with_paths(
     assert walked(both, "hp:1").view() == result.view()
 
 
-def test_direction_and_allow_lists(both: tuple[EmbeddedGraph, EmbeddedIndex]) -> None:
+def test_direction_and_allow_lists(both: Stores) -> None:
     out = walked(both, "HP:1", direction="out", max_depth=1)
     assert set(out.nodes) == {"HP:1", "HP:3"}
     inward = walked(both, "HP:1", direction="in", max_depth=1)
@@ -159,7 +148,7 @@ def test_direction_and_allow_lists(both: tuple[EmbeddedGraph, EmbeddedIndex]) ->
     assert "HP:2" not in kinds.nodes
 
 
-def test_hubs_are_sampled_and_caps_hold(both: tuple[EmbeddedGraph, EmbeddedIndex]) -> None:
+def test_hubs_are_sampled_and_caps_hold(both: Stores) -> None:
     result = walked(both, "HP:1", max_depth=1)
     assert sum(name.startswith("X:") for name in result.nodes) < 21
     assert result.skipped > 0
@@ -167,7 +156,7 @@ def test_hubs_are_sampled_and_caps_hold(both: tuple[EmbeddedGraph, EmbeddedIndex
     assert len(few.nodes) <= 5
 
 
-def test_the_gate_expands_less_than_all(both: tuple[EmbeddedGraph, EmbeddedIndex]) -> None:
+def test_the_gate_expands_less_than_all(both: Stores) -> None:
     gated = walked(both, "HP:1", frontier=Frontier(top_k=3), max_depth=3)
     plain = walked(both, "HP:1", frontier=Frontier(top_k=20, delta_threshold=0.0), max_depth=3)
     assert gated.expanded < plain.expanded
@@ -192,7 +181,7 @@ LIMITS = st.fixed_dictionaries(
 @settings(max_examples=25)
 @given(st.lists(st.sampled_from(["HP:1", "X:3", "doc:d1", "topic:roads"]), min_size=1), LIMITS)
 def test_a_larger_depth_never_gives_fewer_nodes(
-    both: tuple[EmbeddedGraph, EmbeddedIndex], seeds: list[str], limits: dict[str, Any]
+    both: Stores, seeds: list[str], limits: dict[str, Any]
 ) -> None:
     """For any last depth alone, and for a soft depth of 2 as in limits.graph."""
     for soft in (2, 5):
@@ -204,9 +193,7 @@ def test_a_larger_depth_never_gives_fewer_nodes(
 
 
 @pytest.mark.parametrize("soft", [1, 2])
-def test_beyond_the_soft_depth_scores_may_not_fall(
-    both: tuple[EmbeddedGraph, EmbeddedIndex], soft: int
-) -> None:
+def test_beyond_the_soft_depth_scores_may_not_fall(both: Stores, soft: int) -> None:
     result = walked(both, "HP:1", "doc:d2", max_depth=5, soft_depth=soft, max_nodes=200)
     further = walked(both, "HP:1", "doc:d2", max_depth=5, soft_depth=5, max_nodes=200)
     best: dict[int, float] = {}
@@ -256,13 +243,13 @@ def test_vectors_of_another_model_are_not_compared() -> None:
     assert result.nodes["X:1"].score > result.nodes["HP:3"].score, "scored by words"
 
 
-def test_documents_topics_and_chunks_are_seeds(both: tuple[EmbeddedGraph, EmbeddedIndex]) -> None:
+def test_documents_topics_and_chunks_are_seeds(both: Stores) -> None:
     result = walked(both, "doc:d1", "topic:roads", number("c"), "doc:none", "nothing", max_depth=1)
     assert {"doc:d1", "topic:roads", number("c"), number("a"), number("b")} <= set(result.nodes)
     assert result.unknown == ("doc:none", "nothing")
 
 
-def test_closed_chunks_stay_closed(both: tuple[EmbeddedGraph, EmbeddedIndex]) -> None:
+def test_closed_chunks_stay_closed(both: Stores) -> None:
     everybody = walked(both, "HP:1")
     assert number("s") in everybody.nodes
     stranger = Scope(namespace="default", groups=())
@@ -298,7 +285,6 @@ def post(
     graph: EmbeddedGraph | None = None,
     caller: Caller = ME,
     budget: CallBudget | None = None,
-    enabled: bool = True,
     log: list[str] | None = None,
 ) -> tuple[int, dict[str, Any], dict[str, str]]:
     pair = stores()
@@ -308,36 +294,34 @@ def post(
         index=pair[1],
         walk=partial(walk_graph, graph=graph or pair[0], index=pair[1], embedder=WordVectors()),
         budget=budget or CallBudget(100),
-        enabled=enabled,
+        enabled=True,
     )
     return reply.statusCode, json.loads(reply.body), reply.headers
 
 
 def test_the_server_caps_win_and_are_explained() -> None:
-    status, body, _ = post(
-        {"seed_ids": ["HP:1"], "query": QUERY, "max_depth": 99, "max_nodes": 5000}
-    )
-    assert status == 200
-    assert (body["explain"]["caps"]["max_depth"], body["explain"]["caps"]["max_nodes"]) == (5, 200)
-    assert body["explain"]["scoring"]["embedding"] == "words"
-    assert len(body["nodes"]) <= 200
-    assert body["cursor"] is None
-    _, body, _ = post({"seed_ids": ["HP:1"], "query": QUERY, "max_depth": 2, "max_nodes": 7})
-    assert (body["explain"]["caps"]["max_depth"], body["explain"]["caps"]["max_nodes"]) == (2, 7)
-    assert len(body["nodes"]) == 7
+    def capped(max_depth: int, max_nodes: int) -> tuple[int, int]:
+        _, body, _ = post({**ASKED, "max_depth": max_depth, "max_nodes": max_nodes})
+        caps = body["explain"]["caps"]
+        assert len(body["nodes"]) <= caps["max_nodes"]
+        assert (body["cursor"] is None) == (len(body["nodes"]) < caps["max_nodes"])
+        assert body["explain"]["scoring"]["embedding"] == "words"
+        return caps["max_depth"], caps["max_nodes"]
+
+    assert (capped(99, 5000), capped(2, 7)) == ((5, 200), (2, 7))
 
 
 def test_an_unknown_relation_warns_and_lists_the_others() -> None:
-    body = {"seed_ids": ["HP:1"], "query": QUERY, "rel_whitelist": ["is_a", "Eats", "MENTIONS"]}
-    _, answer, _ = post(body)
+    _, answer, _ = post({**ASKED, "rel_whitelist": ["is_a", "Eats", "MENTIONS"]})
     (warning,) = answer["warnings"]
     assert warning.startswith("rel_whitelist: not found near these seeds: eats; available: ")
     assert "may_cause" in warning
-    assert post({**body, "rel_whitelist": ["is_a", "RELATED_TO", "has_topic"]})[1]["warnings"] == []
+    known = {**ASKED, "rel_whitelist": ["is_a", "RELATED_TO", "has_topic"]}
+    assert post(known)[1]["warnings"] == []
 
 
 def test_pages_follow_each_other_and_refuse_foreign_cursors() -> None:
-    request = {"seed_ids": ["HP:1"], "query": QUERY, "max_nodes": 4}
+    request = {**ASKED, "max_nodes": 4}
     seen: list[str] = []
     cursor = None
     while True:
@@ -358,38 +342,33 @@ def test_pages_follow_each_other_and_refuse_foreign_cursors() -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "path"),
+    ("fields", "path"),
     [
-        ({"seed_ids": [], "query": QUERY}, "$.seed_ids"),
-        ({"query": QUERY}, "$.seed_ids"),
-        ({"seed_ids": ["a"], "query": "x"}, "$.query"),
-        ({"seed_ids": ["a"], "query": QUERY, "extra": 1}, "$.extra"),
-        ({"seed_ids": ["a"], "query": QUERY, "direction": "up"}, "$.direction"),
-        (
-            {"seed_ids": ["a"], "query": QUERY, "label_whitelist": ["Secret"]},
-            "$.label_whitelist[0]",
-        ),
-        ({"seed_ids": ["a"], "query": QUERY, "frontier": {"top_k": 0}}, "$.frontier.top_k"),
+        ({"seed_ids": []}, "$.seed_ids"),
+        ({"query": "x"}, "$.query"),
+        ({"extra": 1}, "$.extra"),
+        ({"label_whitelist": ["Secret"]}, "$.label_whitelist[0]"),
+        ({"frontier": {"top_k": 0}}, "$.frontier.top_k"),
     ],
 )
-def test_bad_requests_say_where(body: dict[str, Any], path: str) -> None:
-    status, problem, _ = post(body)
-    assert status == 400
-    assert path in [error["path"] for error in problem["errors"]]
+def test_bad_requests_say_where(fields: dict[str, Any], path: str) -> None:
+    status, problem, _ = post({**ASKED, **fields})
+    assert (status, [error["path"] for error in problem["errors"]]) == (400, [path])
 
 
 def test_refusals() -> None:
-    body = {"seed_ids": ["HP:1"], "query": QUERY}
-    assert post(body, enabled=False)[0] == 404
     outsider = Caller(sub="x", namespaces=("other",), groups=())
-    assert post({**body, "namespace": "default"}, caller=outsider)[0] == 403
+    assert post({**ASKED, "namespace": "default"}, caller=outsider)[0] == 403
     budget = CallBudget(2)
-    assert [post(body, budget=budget)[0] for _ in range(3)] == [200, 200, 429]
-    status, problem, headers = post(body, budget=budget)
+    assert [post(ASKED, budget=budget)[0] for _ in range(3)] == [200, 200, 429]
+    lines: list[str] = []
+    status, problem, headers = post(ASKED, budget=budget, log=lines)
     assert (status, problem["code"]) == (429, "graph_budget_exceeded")
     assert 55 <= int(headers["Retry-After"]) <= 60
+    (event,) = [json.loads(line) for line in lines if "graph_budget_refused" in line]
+    assert (event["request_id"], ME.sub in event.values()) == ("r-9", False)
     other = ME.model_copy(update={"sub": "other"})
-    assert post(body, budget=budget, caller=other)[0] == 200
+    assert post(ASKED, budget=budget, caller=other)[0] == 200
 
 
 class Counter:
@@ -423,22 +402,10 @@ def test_budgets_hold_across_processes_while_the_table_answers() -> None:
     assert (line["request_id"], line["kind"], line["error"]) == ("r", "Unavailable", "no table")
 
 
-def test_a_refusal_is_audited_without_the_callers_name() -> None:
-    lines: list[str] = []
-    body = {"seed_ids": ["HP:1"], "query": QUERY}
-    budget, caller = CallBudget(1), ME.model_copy(update={"sub": "o'neil"})
-    statuses = [post(body, budget=budget, caller=caller, log=lines)[0] for _ in range(2)]
-    assert statuses == [200, 429]
-    (event,) = [json.loads(line) for line in lines if "graph_budget_refused" in line]
-    assert event["request_id"] == "r-9"
-    assert "neil" not in json.dumps(event)
-
-
 def test_failing_graphs_give_503_or_a_partial_walk() -> None:
-    body = {"seed_ids": ["HP:1"], "query": QUERY}
-    status, problem, _ = post(body, graph=Broken(Timeout("slow"), at_once=True))
+    status, problem, _ = post(ASKED, graph=Broken(Timeout("slow"), at_once=True))
     assert (status, problem["code"]) == (503, "kg_timeout")
-    status, answer, _ = post(body, graph=Broken(Unavailable("gone"), at_once=False))
+    status, answer, _ = post(ASKED, graph=Broken(Unavailable("gone"), at_once=False))
     assert status == 200
     assert [node["id"] for node in answer["nodes"]] == ["HP:1"]
     assert answer["explain"]["degraded_reasons"] == ["kg_unavailable"]
