@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from docstokg.contracts.envelope import Envelope, Reply
@@ -87,11 +87,11 @@ def traverse(
     walk_request = _walk_request(request, labels)
     if view:
         walk_request = replace(view.walk(), max_nodes=MAX_NODES)
-    before: set[str] = set()
+    before: Collection[str] = ()
     try:
         result = walk(call, walk_request, Deadline.after(time_budget.TRAVERSE_S))
         if view:
-            before = walk(call, view.walk(), Deadline.after(time_budget.TRAVERSE_S)).node_ids
+            before = walk(call, view.walk(), Deadline.after(time_budget.TRAVERSE_S)).nodes
     except DocsToKGError as error:
         call.log("traverse", error, graph_reason, level="ERROR")
         reason = graph_reason(error)
@@ -107,15 +107,12 @@ def _start_problems(request: TraverseRequest, offset: int) -> list[FieldProblem]
     problems = []
     if not (request.seed_ids or _is_view(request)):
         # The cursor of an answer's graph contains its seeds.
-        problems.append(_problem("$.seed_ids", "missing", "must name at least one node"))
+        message = "must name at least one node"
+        problems.append(FieldProblem(path="$.seed_ids", code="missing", message=message))
     if offset < 0:
         message = "must be the cursor of a response to this same request"
-        problems.append(_problem("$.cursor", "invalid_cursor", message))
+        problems.append(FieldProblem(path="$.cursor", code="invalid_cursor", message=message))
     return problems
-
-
-def _problem(path: str, code: str, message: str) -> FieldProblem:
-    return FieldProblem(path=path, code=code, message=message)
 
 
 def _refused(call: Call, route: str, caller: str, wait_s: float) -> Reply:
@@ -133,7 +130,7 @@ def _labels(request: TraverseRequest) -> tuple[list[FieldProblem], tuple[str, ..
     labels = {label.casefold(): label for label in LABELS}
     allowed = f"must be one of {', '.join(LABELS)}"
     problems = [
-        _problem(f"$.label_whitelist[{place}]", "label_not_allowed", allowed)
+        FieldProblem(path=f"$.label_whitelist[{place}]", code="label_not_allowed", message=allowed)
         for place, label in enumerate(request.label_whitelist)
         if label.casefold() not in labels
     ]
@@ -167,7 +164,7 @@ def _response(
     walk_request: WalkRequest,
     result: WalkResult,
     offset: int,
-    before: set[str],
+    before: Collection[str],
 ) -> TraverseResponse:
     nodes, edges = result.view()
     nodes = tuple(node for node in nodes if node.id not in before)

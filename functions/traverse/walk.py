@@ -79,7 +79,7 @@ class WalkResult:
         edges = sorted(
             (depth, edge)
             for edge, depth in self.edges.items()
-            if {edge[0], edge[2]} <= self.node_ids
+            if {edge[0], edge[2]} <= self.nodes.keys()
         )
         listed = [
             GraphNode(id=n.id, label=n.label, title=n.title, score=round(n.score, 6)) for n in nodes
@@ -94,11 +94,6 @@ class WalkResult:
         """Return the statistics under their names in responses."""
         names = ("expanded", "pruned", "skipped", "depth_reached")
         return {name: getattr(self, name) for name in names}
-
-    @property
-    def node_ids(self) -> set[str]:
-        """The ids of the collected nodes."""
-        return set(self.nodes)
 
     def _path(self, src: str, dst: str) -> tuple[str, ...]:
         source, target = self.nodes[src], self.nodes[dst]

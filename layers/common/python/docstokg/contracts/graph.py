@@ -1,8 +1,8 @@
 """Queries and results of the graph."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from docstokg.contracts.model import Contract
 from docstokg.contracts.request import Direction
@@ -108,6 +108,12 @@ def identity(relation: SliceRelation) -> tuple[str, str, str, str]:
 def ordered(relations: Iterable[SliceRelation]) -> tuple[SliceRelation, ...]:
     """Return relations sorted by `identity`."""
     return tuple(sorted(relations, key=identity))
+
+
+def united[Item](parts: Iterable[Iterable[Item]], key: Callable[[Item], Any]) -> tuple[Item, ...]:
+    """Return the items of all parts sorted by `key`; of items with equal keys the last."""
+    by_key = {key(item): item for part in parts for item in part}
+    return tuple(by_key[name] for name in sorted(by_key))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,13 @@
 """Queries over several namespaces."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import wraps
 from inspect import signature
 from itertools import chain
 from operator import attrgetter, itemgetter
 from typing import Any, cast
 
-from docstokg.contracts.graph import GraphSlice, SliceEntity
+from docstokg.contracts.graph import GraphSlice, SliceEntity, united
 from docstokg.contracts.records import Scope
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult, Hydrated
 
@@ -81,23 +81,18 @@ def mappings(answers: Sequence[dict[str, Any]], *_: object) -> dict[str, Any]:
     return {key: value for answer in reversed(answers) for key, value in answer.items()}
 
 
-def _all[Item](parts: Iterable[Iterable[Item]], key: Callable[[Item], Any]) -> tuple[Item, ...]:
-    by_key = {key(item): item for item in chain(*parts)}
-    return tuple(by_key[name] for name in sorted(by_key))
-
-
 def entities(answers: Sequence[Sequence[SliceEntity]], *_: object) -> tuple[SliceEntity, ...]:
     """Join by id, sorted; for equal ids the entity with the most mentions wins."""
-    return _all([sorted(chain(*answers), key=attrgetter("mentions"))], attrgetter("id"))
+    return united([sorted(chain(*answers), key=attrgetter("mentions"))], attrgetter("id"))
 
 
 def slices(answers: Sequence[GraphSlice], *_: object) -> GraphSlice:
     """Join slices; nodes and edges with the same id are merged."""
     return GraphSlice(
-        aliases=_all([part.aliases for part in answers], tuple),
+        aliases=united([part.aliases for part in answers], tuple),
         entities=entities([part.entities for part in answers]),
-        chunks=_all([part.chunks for part in answers], attrgetter("uuid")),
-        mentions=_all([part.mentions for part in answers], itemgetter(0, 1)),
-        relations=_all([part.relations for part in answers], tuple),
-        members=_all([part.members for part in answers], tuple),
+        chunks=united([part.chunks for part in answers], attrgetter("uuid")),
+        mentions=united([part.mentions for part in answers], itemgetter(0, 1)),
+        relations=united([part.relations for part in answers], tuple),
+        members=united([part.members for part in answers], tuple),
     )

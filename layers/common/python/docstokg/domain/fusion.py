@@ -21,18 +21,18 @@ def minmax[Name: str](
 
 
 def reciprocal_rank[Name: str](
-    channels: Mapping[Name, Ranked], weights: Mapping[str, float] | None = None, k: int = RRF_K
+    channels: Mapping[Name, Ranked], weights: Mapping[str, float] | None = None
 ) -> Ranked:
-    """Sum w_c / (k + rank) over the channels (Cormack, Clarke and Buettcher 2009).
+    """Sum w_c / (60 + rank) over the channels (Cormack, Clarke and Buettcher 2009).
 
     Ranks are 1-based; scores are divided by the best attainable, so they are in [0, 1]. Order and
     default as `minmax`.
     """
 
     def shares(ranked: Ranked) -> list[float]:
-        return [1 / (k + rank) for rank in range(1, len(ranked) + 1)]
+        return [1 / (RRF_K + rank) for rank in range(1, len(ranked) + 1)]
 
-    return _fused(channels, weights, shares, 1 / (k + 1))
+    return _fused(channels, weights, shares, 1 / (RRF_K + 1))
 
 
 def _scaled(ranked: Ranked) -> list[float]:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Sequence
+from functools import partial
 from typing import Unpack
 
 from docstokg.adapters.opensearch.layout import Json, index_settings
@@ -137,17 +138,13 @@ def ensure_register(server: Server, path: str) -> None:
 
     Raise `WrongAnswer` if that fails.
     """
-    if server.call(
-        "GET", f"{path}/_mapping", deadline=Deadline.after(TIMEOUT_S), absent_is_none=True
-    ):
+    call = limited(server, TIMEOUT_S)
+    mapping = partial(call, "GET", f"{path}/_mapping", absent_is_none=True)
+    if mapping():
         return
-    body = json.dumps(
-        {"settings": index_settings("documents", server.shards), "mappings": _MAPPINGS}
-    )
-    server.call("PUT", path, deadline=Deadline.after(TIMEOUT_S), body=body, answered=400)
-    if not server.call(
-        "GET", f"{path}/_mapping", deadline=Deadline.after(TIMEOUT_S), absent_is_none=True
-    ):
+    body = {"settings": index_settings("documents", server.shards), "mappings": _MAPPINGS}
+    call("PUT", path, body, answered=400)
+    if not mapping():
         raise WrongAnswer(f"the index {path[1:]!r} could not be made")
 
 

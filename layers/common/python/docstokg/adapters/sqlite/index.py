@@ -105,7 +105,11 @@ class SqliteIndex:
         self, uuids: Sequence[str], scope: Scope, deadline: Deadline
     ) -> dict[str, bytes]:
         """Map uuids of visible chunks to their packed sentence vectors."""
-        return self._in_worker(lambda: self._sentences(uuids, scope, deadline), deadline)
+        columns = "r.uuid, p.vectors FROM index_rows r JOIN index_sentences p ON p.chunk = r.id"
+        rows = self._in_worker(
+            lambda: self._visible_rows(columns, uuids, scope, deadline), deadline
+        )
+        return {row["uuid"]: row["vectors"] for row in rows}
 
     def info(self, deadline: Deadline, refresh: bool = False) -> IndexInfo:
         """Return counts and vector spaces, uncached; raise `NotLoaded` without an index."""
@@ -341,15 +345,6 @@ class SqliteIndex:
         )
         chunks = {row["uuid"]: stored_chunk(row) for row in rows}
         return Hydrated(chunks=chunks, missing=tuple(uuid for uuid in ids if uuid not in chunks))
-
-    def _sentences(
-        self, uuids: Sequence[str], scope: Scope, deadline: Deadline
-    ) -> dict[str, bytes]:
-        columns = "r.uuid, p.vectors FROM index_rows r JOIN index_sentences p ON p.chunk = r.id"
-        return {
-            row["uuid"]: row["vectors"]
-            for row in self._visible_rows(columns, uuids, scope, deadline)
-        }
 
     def _visible_rows(
         self, columns: str, uuids: Sequence[str], scope: Scope, deadline: Deadline

@@ -349,9 +349,7 @@ class SqliteIndexWriter:
     def __del__(self) -> None:
         self.close()
 
-    def _generation_is_there(self, generation: str | None) -> bool:
-        if generation is None:
-            return False
+    def _generation_is_there(self, generation: str) -> bool:
         try:
             for section in SECTIONS:
                 ArrayFiles(self._path).section(section, generation, Deadline.after(BUSY_S))

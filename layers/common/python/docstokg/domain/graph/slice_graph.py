@@ -1,11 +1,11 @@
 """Graph of a slice."""
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from operator import attrgetter, itemgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from docstokg.contracts.graph import (
     SliceMention,
     SliceRelation,
     identity,
+    united,
 )
 from docstokg.contracts.request import Direction
 from docstokg.domain.graph.linking import Linker, Match, resolve
@@ -234,19 +235,12 @@ def merge(first: GraphSlice, second: GraphSlice) -> GraphSlice:
     """Merge two slices: for equal ids the second's, the first's aliases and, if any, members."""
     return GraphSlice(
         aliases=first.aliases,
-        entities=_united(first.entities, second.entities, attrgetter("id")),
-        chunks=_united(first.chunks, second.chunks, attrgetter("uuid")),
-        mentions=_united(first.mentions, second.mentions, itemgetter(0, 1)),
-        relations=_united(first.relations, second.relations, identity),
+        entities=united([first.entities, second.entities], attrgetter("id")),
+        chunks=united([first.chunks, second.chunks], attrgetter("uuid")),
+        mentions=united([first.mentions, second.mentions], itemgetter(0, 1)),
+        relations=united([first.relations, second.relations], identity),
         members=first.members or second.members,
     )
-
-
-def _united[Item](
-    first: Iterable[Item], second: Iterable[Item], key: Callable[[Item], Any]
-) -> tuple[Item, ...]:
-    by_key = {key(item): item for item in (*first, *second)}
-    return tuple(by_key[name] for name in sorted(by_key))
 
 
 def names_in(query: str, aliases: Iterable[AliasMatch]) -> list[Match]:
