@@ -31,11 +31,11 @@ class EmbeddedStore:
         self.rejects = RejectLog()
         return load(folders, LoadOptions(embed=False, **options), self.stores, self.rejects)
 
-    def content(self, namespace: str = NS) -> list[str]:
+    def content(self) -> list[str]:
         """Return the rows of index and graph."""
-        graph = list(graph_rows(self.stores.graph_writer, namespace))
-        return list(index_rows(self.stores.index_writer, namespace)) + graph
+        graph = list(graph_rows(self.stores.graph_writer, NS))
+        return [*index_rows(self.stores.index_writer, NS), *graph]
 
     def rows(self) -> list[str]:
         """Return the rows of index, graph and register."""
-        return self.content() + list(document_rows(self.stores.register, NS))
+        return [*self.content(), *document_rows(self.stores.register, NS)]

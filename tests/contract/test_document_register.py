@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -16,26 +16,15 @@ from tests.jvm.servers import Engine
 from tests.services import SERVICES, server
 
 
-@contextmanager
-def in_sqlite(tmp_path: Path) -> Iterator[DocumentRegister]:
-    yield SqliteRegister(tmp_path / "store.sqlite")
-
-
-@contextmanager
-def in_opensearch(tmp_path: Path) -> Iterator[DocumentRegister]:
-    url, name = server(Engine.OPENSEARCH).url, f"t{secrets.token_hex(6)}"
-    register = OpenSearchRegister(url=url, name=name)
-    try:
-        yield register
-    finally:
-        register.close()
-        remove_indices(url, name)
-
-
 @pytest.fixture(params=["sqlite", pytest.param("opensearch", marks=SERVICES)])
 def register(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[DocumentRegister]:
-    with {"sqlite": in_sqlite, "opensearch": in_opensearch}[request.param](tmp_path) as store:
-        yield store
+    if request.param == "sqlite":
+        yield SqliteRegister(tmp_path / "store.sqlite")
+        return
+    url, name = server(Engine.OPENSEARCH).url, f"t{secrets.token_hex(6)}"
+    with closing(OpenSearchRegister(url=url, name=name)) as register:
+        yield register
+    remove_indices(url, name)
 
 
 def record(doc_id: str, namespace: str = "ns", **fields: object) -> DocumentRecord:

@@ -7,7 +7,7 @@ import pytest
 
 from docstokg.contracts.graph import GraphSlice, SliceRequest
 from docstokg.contracts.records import Scope
-from docstokg.contracts.state import Expansion, FactRef
+from docstokg.contracts.state import Expansion
 from docstokg.domain.deadline import Deadline
 from docstokg.ports import KnowledgeGraph
 from tests.contract.test_knowledge_graph import (
@@ -22,11 +22,7 @@ from tests.contract.test_knowledge_graph import (
     put_mentions,
     relation,
 )
-from tests.unit.test_expand import retrieved, run
-
-FACT = FactRef(
-    source="MONDO:1", type="has_symptom", target="HP:0001250", score=1.0, evidence_uuid=number("b")
-)
+from tests.unit.test_expand import FACT, retrieved, run
 
 
 class Counting:

@@ -2,7 +2,9 @@
 """Other languages and other encoders, asked of the embedded index and of the real server."""
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -51,8 +53,9 @@ LANGUAGES = {
 }  # fmt: skip
 
 
-def by_words(store: Store, text: str, namespace: str) -> list[str]:
-    queries = [ChannelQuery(channel="bm25", size=5, text=text)]
+def hits_of(store: Store, namespace: str, channel: str, **query: Any) -> list[str]:
+    """Return the uuids that one channel finds."""
+    queries = [ChannelQuery(**{"channel": channel, "size": 5, **query})]
     (result,) = store.index.search(queries, Scope(namespace=namespace), soon())
     assert result.failure is None
     return seen(result)
@@ -72,14 +75,14 @@ def test_each_language_matches_the_forms_of_its_words(
     every = {language: {language: 1.0} for language in LANGUAGES}
     assert info.languages == every | {"de": {"de": 2 / 3, "en": 1 / 3}}
     for language, (_, _, question) in LANGUAGES.items():
-        uuids = by_words(store, question, language)
+        uuids = hits_of(store, language, "bm25", text=question)
         assert uuids == [uid("0", language)], language
     # `war` says nothing in German, and is what the English question is about.
-    assert by_words(store, "When was the war?", "de") == [uid("en", "de")]
+    assert hits_of(store, "de", "bm25", text="When was the war?") == [uid("en", "de")]
     store.writer.open_load("run-2", None, None, None)
     store.writer.delete("de", [uid("0", "de")])
     store.writer.close_load()
-    assert not by_words(store, "Welches Haus?", "de")
+    assert not hits_of(store, "de", "bm25", text="Welches Haus?")
     assert rows[2] in [row for row, _ in store.writer.stored_chunks("es")]
 
 
@@ -97,9 +100,8 @@ def test_namespaces_keep_the_encoder_of_their_first_load(tmp_path: Path) -> None
         info = store.index.info(soon())
         assert (info.model_of("ns"), info.model_of("other")) == ("model-a", "model-b")
         assert seen(search(store)["dense"]) == [uid("a")]
-        queries = [ChannelQuery(channel="dense", size=1, vector=wide["b"])]
-        (result,) = store.index.search(queries, Scope(namespace="other"), soon())
-        assert seen(result) == [uid("b", "other")]
+        nearest = partial(hits_of, store, "other", "dense", size=1)
+        assert nearest(vector=wide["b"]) == [uid("b", "other")]
         moved = [VectorRow(uid(n, "other"), f"new {n}", axis(at), b"") for at, n in enumerate("ab")]
 
         def killed() -> Iterator[VectorRow]:
@@ -110,11 +112,8 @@ def test_namespaces_keep_the_encoder_of_their_first_load(tmp_path: Path) -> None
         with pytest.raises(Unavailable, match="killed"):
             store.writer.replace_vectors("other", "model-a", DIMENSION, killed())
         assert list(index_rows(store.writer, "other")) == before
-        (result,) = store.index.search(queries, Scope(namespace="other"), soon())
-        assert seen(result) == [uid("b", "other")]
+        assert nearest(vector=wide["b"]) == [uid("b", "other")]
         store.writer.replace_vectors("other", "model-a", DIMENSION, moved)
         assert store.index.info(soon()).spaces == {}
-        queries = [ChannelQuery(channel="dense", size=1, vector=axis(1))]
-        (result,) = store.index.search(queries, Scope(namespace="other"), soon())
-        assert seen(result) == [uid("b", "other")]
+        assert nearest(vector=axis(1)) == [uid("b", "other")]
         assert store.writer.fingerprints("other", [uid("a", "other")])[uid("a", "other")] == "new a"

@@ -1,7 +1,7 @@
 """State of an index as users are told it: running loads, and encoders by namespace."""
 
 from docstokg_local.cli.documents import stored_encoder
-from tests.contract.test_search_index import DIMENSION, Store, fill, seizure, store
+from tests.contract.test_search_index import Store, begin, fill, seizure, store
 from tests.plans import soon
 
 __all__ = ["store"]
@@ -12,13 +12,13 @@ def test_running_load_is_not_reported_as_unfinished(store: Store) -> None:
         return store.index.info(soon(), refresh=True).warnings_of(["one", "two"])
 
     with store.writer.hold(5, namespace="one"):
-        store.writer.open_load("running", "model-a", DIMENSION, "sparse-a", "one")
+        begin(store, "running", "one")
         assert store.index.info(soon(), refresh=True).open_run("one") == "running"
         assert warnings() == []
     (warning,) = warnings()
     assert warning.startswith("A load into namespace 'one' is unfinished")
     with store.writer.hold(5, namespace="one"):
-        store.writer.open_load("again", "model-a", DIMENSION, "sparse-a", "one")
+        begin(store, "again", "one")
         store.writer.close_load("one")
     assert warnings() == []
 

@@ -128,7 +128,7 @@ def fill(writer: GraphWriter) -> None:
             entity("HP:0000118", "Phenotypic abnormality", "Phenotype"),
             entity(BRIDGE, "bridge", listed=False),
             entity(SECRET, "secret gene", listed=False, vector=HIDDEN),
-            EntityRecord(id="HP:0001250", namespace="other", name="Elsewhere"),
+            entity("HP:0001250", "Elsewhere", namespace="other"),
         ]
     )
     writer.put_relations(

@@ -2,11 +2,10 @@
 
 import hashlib
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -28,8 +27,7 @@ DIMENSION = 8
 CHANNELS = ("bm25", "splade", "dense", "facts")
 
 
-@dataclass(frozen=True)
-class Store:
+class Store(NamedTuple):
     """Both sides of one store."""
 
     index: SearchIndex
@@ -43,15 +41,10 @@ def in_sqlite(tmp_path: Path) -> Iterator[Store]:
         yield Store(index, writer)
 
 
-@contextmanager
-def in_opensearch(tmp_path: Path) -> Iterator[Store]:
-    with opensearch_store() as (index, writer):
-        yield Store(index, writer)
-
-
 @pytest.fixture(params=[pytest.param("opensearch", marks=SERVICES), "sqlite"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    with {"sqlite": in_sqlite, "opensearch": in_opensearch}[request.param](tmp_path) as store:
+    with in_sqlite(tmp_path) if request.param == "sqlite" else opensearch_store() as sides:
+        store = Store(*sides)
         refuse_if_filled(store.index)
         yield store
 
@@ -109,10 +102,12 @@ def fact(name: str, text: str, evidence: str | None = None, **fields: Any) -> Fa
     )
 
 
-def fill(
-    store: Store, *chunks: ChunkRecord, facts: tuple[FactRecord, ...] = (), run: str = "run-1"
-) -> None:
-    store.writer.open_load(run, "model-a", DIMENSION, "sparse-a")
+def begin(store: Store, run: str = "run-2", namespace: str = "") -> None:
+    store.writer.open_load(run, "model-a", DIMENSION, "sparse-a", namespace)
+
+
+def fill(store: Store, *chunks: ChunkRecord, facts: Sequence[FactRecord] = ()) -> None:
+    begin(store, "run-1")
     store.writer.put([(item, f"print of {item.text}") for item in chunks])
     store.writer.put_facts(list(facts))
     store.writer.close_load()
@@ -149,10 +144,14 @@ def seen(result: ChannelResult) -> list[str]:
     return [hit.uuid for hit in result.hits] or [hit.id for hit in result.facts]
 
 
+def hits_of(results: dict[str, ChannelResult]) -> list[list[str]]:
+    """Return the uuids that each chunk channel found."""
+    return [seen(results[channel]) for channel in CHANNELS[:3]]
+
+
 def everywhere(store: Store, **scope: Any) -> list[set[str]]:
     """Return the uuids that each chunk channel finds, as sets."""
-    results = search(store, **scope)
-    return [set(seen(results[channel])) for channel in CHANNELS[:3]]
+    return [set(uuids) for uuids in hits_of(search(store, **scope))]
 
 
 def seizure(name: str, **fields: Any) -> ChunkRecord:
@@ -222,14 +221,12 @@ def test_hits_carry_vector_and_document(store: Store) -> None:
     fill(store, seizure("a", vector=axis(0, 1)), chunk("b", "A seizure without a vector."))
     results = search(store)
     expected = quantise(axis(0, 1))
-    assert {hit.uuid: hit.vector for hit in results["bm25"].hits} == {
-        uid("a"): expected,
-        uid("b"): None,
-    }
-    assert [hit.vector for hit in results["dense"].hits] == [expected]
-    assert [hit.vector for hit in results["splade"].hits] == [expected]
+    vectors = {hit.uuid: hit.vector for hit in results["bm25"].hits}
+    assert vectors == {uid("a"): expected, uid("b"): None}
+    for channel in ("dense", "splade"):
+        assert [hit.vector for hit in results[channel].hits] == [expected]
     documents = {hit.uuid: hit.doc_id for result in results.values() for hit in result.hits}
-    assert documents == {uid("a"): chunk("a", "").doc_id, uid("b"): chunk("b", "").doc_id}
+    assert documents == {uid(name): f"doc-{name}" for name in "ab"}
 
 
 def test_sentence_vectors_are_returned_for_visible_chunks(store: Store) -> None:
@@ -241,20 +238,18 @@ def test_sentence_vectors_are_returned_for_visible_chunks(store: Store) -> None:
         seizure("c"),
     )
     wanted = [uid("a"), uid("b"), uid("c"), uid("absent"), uid("a")]
-    vectors = store.index.sentence_vectors
-    everything = {uid("a"): two, uid("b"): packed([axis(2)])}
-    assert vectors(wanted, SCOPE, soon()) == everything
-    assert vectors(wanted, Scope(namespace="ns", groups=()), soon()) == {uid("a"): two}
-    assert vectors(wanted, Scope(namespace="ns", doc_ids=("doc-b",)), soon()).keys() == {uid("b")}
-    assert vectors(wanted, Scope(namespace="other"), soon()) == {}
-    assert vectors([], SCOPE, soon()) == {}
-    fill(store, seizure("a"), run="run-2")
-    assert vectors([uid("a")], SCOPE, soon()) == {}
-    with_other = seizure("a", sentence_vectors=packed([axis(3)]))
+    of_a, of_b = {uid("a"): two}, {uid("b"): packed([axis(2)])}
+    for scope, vectors in (
+        ({}, of_a | of_b), ({"groups": ()}, of_a), ({"doc_ids": ("doc-b",)}, of_b),
+        ({"namespace": "other"}, {}),
+    ):  # fmt: skip
+        chosen = Scope(**{"namespace": "ns", **scope})
+        assert store.index.sentence_vectors(wanted, chosen, soon()) == vectors
+    assert store.index.sentence_vectors([], SCOPE, soon()) == {}
+    fill(store, seizure("a"))
+    assert store.index.sentence_vectors([uid("a")], SCOPE, soon()) == {}
     before = list(index_rows(store.writer, "ns"))
-    store.writer.open_load("run-3", "model-a", DIMENSION, "sparse-a")
-    store.writer.put([(with_other, "other print")])
-    store.writer.close_load()
+    fill(store, seizure("a", sentence_vectors=packed([axis(3)])))
     assert list(index_rows(store.writer, "ns")) != before
 
 
@@ -279,10 +274,8 @@ def test_namespaces_never_meet(store: Store) -> None:
     assert [hit.source for hit in search(store, namespace="other")["facts"].facts] == ["ent:other"]
     both = {uid("a"), uid("a", "other")}
     assert everywhere(store, others=("other",)) == [both] * 3
-    assert {hit.source for hit in search(store, others=("other",))["facts"].facts} == {
-        "ent:a",
-        "ent:other",
-    }
+    facts = search(store, others=("other",))["facts"].facts
+    assert {hit.source for hit in facts} == {"ent:a", "ent:other"}
     assert len(seen(search(store, others=("other",), size=1)["bm25"])) == 1
     hydrated = store.index.get([*both, uid("b")], Scope(namespace="ns", others=("other",)), soon())
     assert (set(hydrated.chunks), hydrated.missing) == (both, (uid("b"),))
@@ -364,10 +357,10 @@ def test_visibility_acts_before_the_cut(store: Store) -> None:
     ]
     fill(store, best, *others)
     results = search(store, size=1)
-    assert [seen(results[channel]) for channel in CHANNELS[:3]] == [[uid("best")]] * 3
+    assert hits_of(results) == [[uid("best")]] * 3
     hidden = search(store, size=5, groups=())
     expected = sorted(item.uuid for item in others)
-    assert [seen(hidden[channel]) for channel in CHANNELS[:3]] == [expected] * 3
+    assert hits_of(hidden) == [expected] * 3
 
 
 def test_ties_are_cut_by_uuid(store: Store) -> None:
@@ -375,7 +368,7 @@ def test_ties_are_cut_by_uuid(store: Store) -> None:
     fill(store, *twins, facts=tuple(fact(f"f{i:02d}", "seizure") for i in range(12)))
     results = search(store, size=5)
     expected = sorted(item.uuid for item in twins)[:5]
-    assert [seen(results[channel]) for channel in CHANNELS[:3]] == [expected] * 3
+    assert hits_of(results) == [expected] * 3
     assert seen(results["facts"]) == [f"f{i:02d}" for i in range(5)]
 
 
@@ -391,9 +384,8 @@ def test_unrestricted_and_fully_granted_callers_get_the_same(store: Store, size:
     by_group = search(store, text=text, size=size, groups=("red",))
     for channel in CHANNELS:
         unfiltered, other = everything[channel], by_group[channel]
-        assert unfiltered.hits == other.hits
-        assert unfiltered.facts == other.facts
-        assert len(unfiltered.hits) + len(unfiltered.facts) == min(size, 14)
+        assert (unfiltered.hits, unfiltered.facts) == (other.hits, other.facts)
+        assert len(seen(unfiltered)) == min(size, 14)
 
 
 def test_a_changed_chunk_replaces_the_old_one(store: Store) -> None:
@@ -401,14 +393,14 @@ def test_a_changed_chunk_replaces_the_old_one(store: Store) -> None:
     changed = chunk(
         "a", "Now about fractures.", sparse={"bone": 1.0}, vector=axis(4), run_id="run-2"
     )
-    fill(store, changed, run="run-2")
+    fill(store, changed)
     assert store.index.info(soon()).chunks == 2
     results = search(store, text="seizure fractures", weights={"seizure": 1.0})
     assert seen(results["splade"]) == [uid("b")]
     assert set(seen(results["bm25"])) == {uid("a"), uid("b")}
     assert seen(results["dense"])[0] == uid("b")
     results = search(store, text="fracture", weights={"bone": 1.0}, vector=axis(4))
-    assert [seen(results[channel])[0] for channel in CHANNELS[:3]] == [uid("a")] * 3
+    assert [uuids[0] for uuids in hits_of(results)] == [uid("a")] * 3
     assert store.writer.fingerprints("ns", [uid("a"), uid("b"), uid("c")]) == {
         uid("a"): "print of Now about fractures.",
         uid("b"): "print of A seizure described in b.",
@@ -418,7 +410,7 @@ def test_a_changed_chunk_replaces_the_old_one(store: Store) -> None:
 
 def test_batches_are_written_whole_or_not_at_all(store: Store) -> None:
     fill(store, seizure("a"))
-    store.writer.open_load("run-2", "model-a", DIMENSION, "sparse-a")
+    begin(store)
     wrong = seizure("c", vector=pack([1.0, 0.0]))
     with pytest.raises(DocsToKGError):
         store.writer.put([(seizure("b"), "1"), (wrong, "2")])
@@ -471,8 +463,7 @@ def test_a_stored_document_changes_in_one_step(store: Store) -> None:
     assert texts == {uid("c0"): "old 0", uid("c1"): "new 1", uid("c2"): "old 2"}
     assert store.writer.fingerprints("ns", [uid("c1"), uid("c3")]) == {uid("c1"): "mark"}
     query = ChannelQuery(channel="facts", size=10, text="seizure")
-    (facts_found,) = store.index.search([query], SCOPE, soon())
-    assert seen(facts_found) == ["f0"]
+    assert seen(*store.index.search([query], SCOPE, soon())) == ["f0"]
 
 
 def test_a_document_that_gains_a_chunk_stays_whole(store: Store) -> None:
@@ -494,11 +485,8 @@ def test_another_embedding_model_is_refused(store: Store) -> None:
     with pytest.raises(Misconfigured, match="model-a"):
         store.writer.open_load("run-2", "model-b", DIMENSION, "sparse-a")
     info = store.index.info(soon())
-    assert (info.embedding_model, info.dimension, info.sparse_model) == (
-        "model-a",
-        DIMENSION,
-        "sparse-a",
-    )
+    spaces = (info.embedding_model, info.dimension, info.sparse_model)
+    assert spaces == ("model-a", DIMENSION, "sparse-a")
 
 
 def test_loads_are_unfinished_until_closed_in_their_namespace(store: Store) -> None:
@@ -507,28 +495,28 @@ def test_loads_are_unfinished_until_closed_in_their_namespace(store: Store) -> N
 
     fill(store, seizure("a"))
     assert unfinished() == {}
-    store.writer.open_load("killed", "model-a", DIMENSION, "sparse-a", "one")
+    begin(store, "killed", "one")
     assert unfinished() == {"one": "killed"}
     assert store.index.generation(["one"], soon()) is None
     before = store.index.generation(["two"], soon())
     assert before is not None
-    store.writer.open_load("other", "model-a", DIMENSION, "sparse-a", "two")
+    begin(store, "other", "two")
     assert unfinished() == {"one": "killed", "two": "other"}
     store.writer.close_load("two")
     assert unfinished() == {"one": "killed"}
     assert store.index.generation(["two", "one"], soon()) is None
     assert store.index.generation(["two"], soon()) not in (None, before)
-    store.writer.open_load("again", "model-a", DIMENSION, "sparse-a", "one")
+    begin(store, "again", "one")
     store.writer.close_load("one")
     assert unfinished() == {}
 
 
 def test_loads_of_earlier_versions_count_as_unfinished(store: Store) -> None:
-    store.writer.open_load("old", "model-a", DIMENSION, "sparse-a")
+    begin(store, "old")
     info = store.index.info(soon(), refresh=True)
     assert (info.open_run("one"), info.open_run("two")) == ("old", "old")
     assert store.index.generation(["one"], soon()) is None
-    store.writer.open_load("new", "model-a", DIMENSION, "sparse-a", "one")
+    begin(store, "new", "one")
     store.writer.close_load("one")
     assert store.index.info(soon(), refresh=True).unfinished == {}
 
@@ -536,7 +524,7 @@ def test_loads_of_earlier_versions_count_as_unfinished(store: Store) -> None:
 def test_every_load_and_removal_has_a_distinct_name(store: Store) -> None:
     names = []
     for step in (lambda: fill(store, seizure("a")), lambda: store.writer.delete("default", None)):
-        store.writer.open_load("run", "model-a", DIMENSION, "sparse-a")
+        begin(store, "run")
         assert store.index.generation(["default"], soon()) is None
         step()
         store.writer.close_load()
@@ -594,13 +582,13 @@ def test_everything_stored_comes_back(store: Store) -> None:
 def test_the_digest_depends_on_content_alone(store: Store, tmp_path: Path) -> None:
     chunks = [seizure(f"c{i}", acl=("x", "y"), metadata={"b": 1, "a": [2]}) for i in range(5)]
     facts = [fact(f"f{i}", f"fact {i}", "c1") for i in range(3)]
-    fill(store, *chunks, facts=tuple(facts))
+    fill(store, *chunks, facts=facts)
     first = list(index_rows(store.writer, "ns"))
     assert len(first) == 8
     assert first == sorted(first)
     assert list(index_rows(store.writer, "other")) == []
     store.writer.delete("ns", None)
-    store.writer.open_load("run-9", "model-a", DIMENSION, "sparse-a")
+    begin(store, "run-9")
     for item in reversed(chunks):
         store.writer.put([(item.model_copy(update={"run_id": "run-9"}), f"print of {item.text}")])
     store.writer.put_facts(facts[::-1])

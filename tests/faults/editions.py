@@ -3,8 +3,10 @@
 import json
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
+
+import pytest
 
 from docstokg.contracts.records import Scope
 from docstokg.domain.deadline import Deadline
@@ -15,6 +17,7 @@ from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_local.cli.question import submit
 from docstokg_local.engine.workflow import LocalWorkflow
+from tests.faults.load_processes import LoadProcesses
 
 BOOKS = 3
 PARTS = {1: 150, 2: 110}
@@ -37,6 +40,13 @@ def write_editions(folder: Path, sizes: Mapping[int, int] = PARTS) -> dict[int, 
                 text += f"## Part {part}\n\n{line * 12}\n\n"
             (folders[edition] / f"book{book}.md").write_text(text, encoding="utf-8")
     return folders
+
+
+@pytest.fixture
+def loaders() -> Iterator[tuple[LoadProcesses, LoadProcesses]]:
+    """Two processes that load."""
+    with closing(LoadProcesses()) as first, closing(LoadProcesses()) as second:
+        yield first, second
 
 
 class Reader:

@@ -18,16 +18,6 @@ CLOSED = "http://127.0.0.1:9"
 QUESTION = "What are the phenotypic abnormalities associated with HP:0001250?"
 WRITTEN = {"synthesis": {"enabled": True}, "budget": {"max_tokens_gen": 300, "timeout_s": 20}}
 
-ROWS = (
-    "deadline passes", "vector index missing", "embedder down", "one channel errors or is slow",
-    "all channels fail", "retrieval works, hydration fails", "graph down, slow, or plan rejected",
-    "2-hop slow", "reranker down",
-    "verifier down, late or lying", "LLM timeout / 429 / error", "orphan or malformed markers",
-    "no valid marker at all", "abstention", "low coverage or unsupported sentences",
-    "invalid request", "cache, flag, circuit or trace store down",
-)  # fmt: skip
-"""What may fail, in the order of the contract."""
-
 Body = dict[str, Any]
 Break = Callable[[Any], AbstractContextManager[object]]
 
@@ -45,7 +35,7 @@ class Embedded:
 
 @dataclass(frozen=True)
 class Case:
-    """One request to one server; `row` names what is broken.
+    """One request to one server.
 
     `settings` may hold callables of the stores and a folder of the case's own. `broken` breaks
     the stores after the server has started and answered once, or, when `early`, before it starts.
@@ -55,7 +45,6 @@ class Case:
     name: str
     body: Body | str
     route: str = "answer"
-    row: str | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     broken: Break | None = None
     early: bool = False
@@ -82,50 +71,40 @@ def failure_cases() -> list[Case]:
 
 def _other_failures() -> Iterator[Case]:
     """Failures that are made in the same way whatever the stores are."""
-    row = "embedder down"
-    yield Case("no embedder", question(), row=row, settings={"embed_provider": "none"})
-    yield Case("another embedder", question(providers={"embedding": "jina"}), row=row)
-    yield Case("embedder refuses", question(), row=row, remote_embedder=True)
-    yield Case("embedder hangs", question(), row=row, remote_embedder=True, model={"mode": "hang"})
-    row = "one channel errors or is slow"
-    yield Case("no sparse encoder", question(), row=row, settings={"sparse": "none"})
-    row = "retrieval works, hydration fails"
+    yield Case("no embedder", question(), settings={"embed_provider": "none"})
+    yield Case("another embedder", question(providers={"embedding": "jina"}))
+    yield Case("embedder refuses", question(), remote_embedder=True)
+    yield Case("embedder hangs", question(), remote_embedder=True, model={"mode": "hang"})
+    yield Case("no sparse encoder", question(), settings={"sparse": "none"})
     yield Case(
         "full texts gone",
         question(verbosity="full"),
-        row=row,
         ports={
             "search_index": lambda index: Refusing(index, "get", Timeout("the index hung"), after=1)
         },
     )
-    row = "graph down, slow, or plan rejected"
     rejected = PlanRejected("neighbourhood: a Cartesian product")
     refusing = {"knowledge_graph": lambda graph: Refusing(graph, "slice", rejected)}
-    yield Case("plan rejected", question(), row=row, ports=refusing)
+    yield Case("plan rejected", question(), ports=refusing)
     routed = question(kg_expansion=SEEDED)
-    yield Case("plan rejected, routing", routed, row=row, ports=refusing)
+    yield Case("plan rejected, routing", routed, ports=refusing)
     late = Timeout("the graph did not answer in time")
     yield Case(
         "second hop late",
         question(kg_expansion={"hops": 2}),
-        row="2-hop slow",
         ports={"knowledge_graph": lambda graph: Refusing(graph, "slice", late, after=1)},
     )
     yield from _model_failures()
     invalid = {"query": "x", "top_k": 0, "budget": {"max_chunks": 0}, "unknown": 1}
-    yield Case("wrong fields", invalid, row="invalid request")
-    yield Case("no JSON", "{", row="invalid request")
-    row = "cache, flag, circuit or trace store down"
+    yield Case("wrong fields", invalid)
+    yield Case("no JSON", "{")
     yield Case(
         "the cache is garbage",
         question(cache_key="k"),
-        row=row,
         settings={"cache_dir": lambda _, folder: str(_garbage(folder / "cache"))},
     )
-    yield Case("no flag agent", question(), row=row, settings={"appconfig": "a/b/c"})
-    yield Case(
-        "no counting table", WALK, "traverse", row=row, settings={"tables": ("circuit=circuits",)}
-    )
+    yield Case("no flag agent", question(), settings={"appconfig": "a/b/c"})
+    yield Case("no counting table", WALK, "traverse", settings={"tables": ("circuit=circuits",)})
 
 
 def _embedded_failures() -> Iterator[Case]:
@@ -133,42 +112,15 @@ def _embedded_failures() -> Iterator[Case]:
     yield Case(
         "index locked",
         HURRIED,
-        row="deadline passes",
         settings=apart,
-        broken=lambda store: _locked(store.path, "EXCLUSIVE"),
+        broken=lambda store: _locked(store.path),
         early=True,
     )
-    row = "vector index missing"
-    yield Case("vector files deleted", question(), row=row, broken=_without_vectors)
-    row = "one channel errors or is slow"
-    yield Case("fact words dropped", question(), row=row, broken=_drop("index_fact%"))
-    row = "all channels fail"
-    yield Case("search tables dropped", question(), row=row, broken=_without_channels)
-    row = "retrieval works, hydration fails"
-    yield Case("index deleted", question(), row=row, settings=apart, broken=_deleted)
-    yield Case("index overwritten", question(), row=row, settings=apart, broken=_overwritten)
-    yield from without_graph("graph gone", apart, _second_gone)
-    row = "graph down, slow, or plan rejected"
-    yield Case(
-        "graph locked",
-        question(),
-        row=row,
-        settings=apart,
-        early=True,
-        broken=lambda store: _locked(_second(store.path), "EXCLUSIVE"),
-    )
-    yield Case(
-        "traces cannot be written",
-        question(),
-        row=ROWS[-1],
-        settings={"traces": "local"},
-        early=True,
-        broken=lambda store: _locked(store.path, "IMMEDIATE"),
-    )
-
-
-def without_graph(name: str, settings: dict[str, Any], broken: Break) -> Iterator[Case]:
-    """Every use of a graph that `broken` takes away."""
+    yield Case("vector files deleted", question(), broken=_without_vectors)
+    yield Case("fact words dropped", question(), broken=_drop("index_fact%"))
+    yield Case("search tables dropped", question(), broken=_without_channels)
+    yield Case("index deleted", question(), settings=apart, broken=_deleted)
+    yield Case("index overwritten", question(), settings=apart, broken=_overwritten)
     for use, body, route in (
         ("", question(), "answer"),
         (", routing", question(kg_expansion=SEEDED), "answer"),
@@ -176,24 +128,28 @@ def without_graph(name: str, settings: dict[str, Any], broken: Break) -> Iterato
         (", walk", WALK, "traverse"),
         (", check", {"text": "HP:0001250 is_a HP:0000001."}, "check"),
     ):
-        row = "graph down, slow, or plan rejected"
-        yield Case(f"{name}{use}", body, route, row=row, settings=settings, broken=broken)
+        yield Case(f"graph gone{use}", body, route, settings=apart, broken=_second_gone)
+    yield Case(
+        "graph locked",
+        question(),
+        settings=apart,
+        early=True,
+        broken=lambda store: _locked(_second(store.path)),
+    )
 
 
 def _model_failures() -> Iterator[Case]:
-    row = "reranker down"
-    yield Case("reranker asked for, none there", question(providers={"reranker": "local"}), row=row)
-    yield Case("reranker refuses", question(), row=row, remote_reranker=True)
+    yield Case("reranker asked for, none there", question(providers={"reranker": "local"}))
+    yield Case("reranker refuses", question(), remote_reranker=True)
     answer_body = question(**WRITTEN)
-    yield Case("verifier refuses", answer_body, row="verifier down, late or lying",
+    yield Case("verifier refuses", answer_body,
                model={"answer": "Seizures start in the brain [1]."},
                settings={"verifier": f"{CLOSED}/predict"})  # fmt: skip
-    row = "LLM timeout / 429 / error"
     hurried = {**answer_body, "budget": {"max_tokens_gen": 300, "timeout_s": 8}}
-    yield Case("model hangs", hurried, row=row, model={"mode": "hang"})
-    yield Case("model is busy", answer_body, row=row, model={"mode": "refuse_429"})
-    yield Case("model fails", answer_body, row=row, model={"mode": "error_500"})
-    yield Case("model says nothing", answer_body, row=row, model={"mode": "empty"})
+    yield Case("model hangs", hurried, model={"mode": "hang"})
+    yield Case("model is busy", answer_body, model={"mode": "refuse_429"})
+    yield Case("model fails", answer_body, model={"mode": "error_500"})
+    yield Case("model says nothing", answer_body, model={"mode": "empty"})
     replies = {
         "orphan or malformed markers": "Seizures are abnormal [1]. They last [99].",
         "no valid marker at all": "Seizures are abnormal events of the brain.",
@@ -202,15 +158,30 @@ def _model_failures() -> Iterator[Case]:
             "Tungsten boils at 5555 degrees. So it is hot. Seizures last [1]."
         ),
     }
-    for row, answer in replies.items():
-        yield Case(row, answer_body, row=row, model={"answer": answer})
+    for name, answer in replies.items():
+        yield Case(name, answer_body, model={"answer": answer})
     yield Case(
         "uncited, dropped",
         answer_body,
-        row=row,
         model={"answer": "Tungsten boils at 5555 degrees. So it is hot."},
         settings={"repair": "drop"},
     )
+
+
+def remote_embedder(url: str, cache_dir: Path) -> dict[str, Any]:
+    """Return settings with a server as embedder in the space of the local one."""
+    return {
+        "embed_provider": "openai",
+        "embed_base_url": (url,),
+        "embed_dimension": 384,
+        "embed_model": "all-MiniLM-L6-v2-onnx-int8",
+        "cache_dir": str(cache_dir),
+    }
+
+
+def remote_reranker(url: str) -> dict[str, str]:
+    """Return settings with a server as reranker."""
+    return {"rerank_provider": "cohere", "rerank_base_url": url, "rerank_model": "r"}
 
 
 class Refusing:
@@ -256,11 +227,10 @@ def _arrays(store: Path) -> list[Path]:
 
 
 @contextmanager
-def _locked(store: Path, how: str) -> Iterator[None]:
+def _locked(store: Path) -> Iterator[None]:
     with closing(sqlite3.connect(store, isolation_level=None)) as connection:
-        if how == "EXCLUSIVE":
-            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-        connection.execute(f"BEGIN {how}")
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        connection.execute("BEGIN EXCLUSIVE")
         yield
 
 

@@ -4,25 +4,14 @@ import os
 import random
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from docstokg.settings import Settings
 from tests.builders import settings_at
 from tests.embedded_store import PLAIN
-from tests.faults.editions import Reader, write_editions
+from tests.faults.editions import Reader, loaders, write_editions  # noqa: F401 - a fixture
 from tests.faults.load_processes import LoadProcesses
 from tests.faults.test_killed_load import digest
-
-
-@pytest.fixture
-def loaders() -> Iterator[tuple[LoadProcesses, LoadProcesses]]:
-    pools = LoadProcesses(), LoadProcesses()
-    yield pools
-    for pool in pools:
-        pool.close()
 
 
 def plain(store: Path) -> Settings:
@@ -31,7 +20,8 @@ def plain(store: Path) -> Settings:
 
 
 def test_simultaneous_and_killed_loaders_never_mix_a_document(
-    loaders: tuple[LoadProcesses, LoadProcesses], tmp_path: Path
+    loaders: tuple[LoadProcesses, LoadProcesses],  # noqa: F811
+    tmp_path: Path,
 ) -> None:
     editions = write_editions(tmp_path)
     store, fresh = tmp_path / "store.sqlite", tmp_path / "fresh" / "store.sqlite"

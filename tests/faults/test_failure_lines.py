@@ -15,16 +15,27 @@ from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_local.server.application import application
 from docstokg_local.server.prometheus import PrometheusSink
-from tests.faults.failure_cases import CLOSED, Case, Embedded, Refusing, failure_cases
+from tests.faults.failure_cases import (
+    CLOSED,
+    Case,
+    Embedded,
+    Refusing,
+    failure_cases,
+    remote_embedder,
+    remote_reranker,
+)
 from tests.model_server import ModelServer, serving
 
 EXPECTED = json.loads(Path(__file__).with_name("failures.json").read_text("utf-8"))
 """Of each case: the status, the reasons named to the caller, the events in the log."""
-ELSEWHERE = {"traces cannot be written"}
-"""Its writer waits for the locked store three times, 45 s; test_traces.py has it."""
 NO_CAUSE = {"abstention"}
 """No failure: the model says that the sources do not hold the answer."""
-CASES = [case for case in failure_cases() if case.name not in ELSEWHERE]
+AWS = {
+    "ENDPOINT_URL": CLOSED,
+    "DEFAULT_REGION": "eu-west-1",
+    "ACCESS_KEY_ID": "nobody",
+    "SECRET_ACCESS_KEY": "nothing",
+}
 STARTED = {"not_warm", "warm"}
 """Of the start of a server over a locked store, not of the request; it may come at any time."""
 
@@ -43,15 +54,9 @@ def served(
             address = stack.enter_context(serving(ModelServer(**case.model))).url
             values |= {"llm_base_url": address, "llm_api_key": "key"}
         if case.remote_reranker:
-            values |= {"rerank_provider": "cohere", "rerank_base_url": CLOSED, "rerank_model": "r"}
+            values |= remote_reranker(CLOSED)
         if case.remote_embedder:
-            values |= {
-                "embed_provider": "openai",
-                "embed_base_url": (address,),
-                "embed_dimension": 384,
-                "embed_model": "all-MiniLM-L6-v2-onnx-int8",
-                "cache_dir": str(folder),
-            }
+            values |= remote_embedder(address, folder)
         settings, sink = Settings(**{**store.settings(), **values}), PrometheusSink()
         base_ports = {} if {"embed_provider", "sparse"} & values.keys() else models
         telemetry = Telemetry(sink, log.append)
@@ -79,15 +84,13 @@ def outcome_of(
         for port in wrapped:
             port.armed = True
         log.clear()
-        if isinstance(case.body, str):
-            headers = {"Content-Type": "application/json"}
-            answer = client.post(f"/v1/{case.route}", content=case.body, headers=headers)
-        else:
-            answer = client.post(f"/v1/{case.route}", json=case.body)
+        content = case.body if isinstance(case.body, str) else json.dumps(case.body)
+        headers = {"Content-Type": "application/json"}
+        answer = client.post(f"/v1/{case.route}", content=content, headers=headers)
     return answer.status_code, answer.json(), [json.loads(line) for line in log]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", failure_cases(), ids=lambda case: case.name)
 def test_the_log_names_the_cause(
     case: Case,
     copied_store: Path,
@@ -96,10 +99,8 @@ def test_the_log_names_the_cause(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # A call that is given up goes on in its thread: not to the network, also where keys are found.
-    monkeypatch.setenv("AWS_ENDPOINT_URL", CLOSED)
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "nobody")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "nothing")
+    for name, value in AWS.items():
+        monkeypatch.setenv(f"AWS_{name}", value)
     if isinstance(case.body, dict) and len(case.body.get("query", "")) > 3:
         case = replace(case, body={**case.body, "query": "What are seizures?"})
     (tmp_path / "own").mkdir()

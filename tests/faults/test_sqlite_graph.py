@@ -11,12 +11,12 @@ import pytest
 from docstokg.adapters.sqlite.graph import SqliteGraph
 from docstokg.adapters.sqlite.graph_writer import SqliteGraphWriter
 from docstokg.contracts.graph import SliceRequest
-from docstokg.contracts.records import ChunkNode, EntityRecord, MentionRecord, Scope
 from docstokg.domain.deadline import Deadline
 from docstokg.errors import Misconfigured, Timeout, Unavailable
 from docstokg.loading.transfer.contents import graph_rows
+from tests.contract.test_knowledge_graph import EVERYBODY, chunk, entity, mention, put_mentions
+from tests.plans import soon
 
-SCOPE = Scope(namespace="default")
 ASKED = SliceRequest(alias_keys=("name 1",))
 
 
@@ -24,40 +24,27 @@ ASKED = SliceRequest(alias_keys=("name 1",))
 def path(tmp_path: Path) -> Path:
     file = tmp_path / "store.sqlite"
     writer = SqliteGraphWriter(file)
-    writer.put_chunks(
-        [
-            ChunkNode(uuid=f"u{i}", chunk_id=f"{i}", namespace="default", doc_id="d")
-            for i in range(300)
-        ]
-    )
-    writer.put_entities(
-        [EntityRecord(id=f"X:{i}", namespace="default", name=f"name {i}") for i in range(300)]
-    )
-    writer.put_mentions(
-        "default",
-        {
-            f"u{i}": [MentionRecord(uuid=f"u{i}", entity=f"X:{j}") for j in range(0, 300, 3)]
-            for i in range(300)
-        },
-    )
+    writer.put_chunks([chunk(f"{i}", "d") for i in range(300)])
+    writer.put_entities([entity(f"X:{i}", f"name {i}") for i in range(300)])
+    put_mentions(writer, *(mention(f"{i}", f"X:{j}") for i in range(300) for j in range(0, 300, 3)))
     writer.close_load()
     writer.close()
     return file
 
 
 def answers(graph: SqliteGraph) -> bool:
-    return bool(graph.slice(ASKED, SCOPE, Deadline.after(30.0)).aliases)
+    return bool(graph.slice(ASKED, EVERYBODY, soon()).aliases)
 
 
 def test_a_missing_or_empty_file_is_unavailable(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="there is no graph at"):
-        SqliteGraph(tmp_path / "nothing.sqlite").slice(ASKED, SCOPE, Deadline.after(30.0))
+        SqliteGraph(tmp_path / "nothing.sqlite").slice(ASKED, EVERYBODY, soon())
     (tmp_path / "empty.sqlite").touch()
     with pytest.raises(Unavailable):
-        SqliteGraph(tmp_path / "empty.sqlite").slice(ASKED, SCOPE, Deadline.after(30.0))
+        SqliteGraph(tmp_path / "empty.sqlite").slice(ASKED, EVERYBODY, soon())
     (tmp_path / "text.sqlite").write_text("no database at all, " * 100)
     with pytest.raises(Unavailable):
-        SqliteGraph(tmp_path / "text.sqlite").info(Deadline.after(30.0))
+        SqliteGraph(tmp_path / "text.sqlite").info(soon())
 
 
 def test_a_truncated_file_is_unavailable_until_restored(path: Path) -> None:
@@ -68,10 +55,10 @@ def test_a_truncated_file_is_unavailable_until_restored(path: Path) -> None:
     with path.open("r+b") as handle:
         handle.truncate(4096)
     with pytest.raises(Unavailable):
-        SqliteGraph(path).slice(ASKED, SCOPE, Deadline.after(30.0))
+        SqliteGraph(path).slice(ASKED, EVERYBODY, soon())
     path.unlink()
     with pytest.raises(Unavailable):
-        graph.slice(ASKED, SCOPE, Deadline.after(30.0))
+        graph.slice(ASKED, EVERYBODY, soon())
     copy.replace(path)
     assert answers(graph)
 
@@ -83,7 +70,7 @@ def test_an_exclusive_lock_is_a_timeout_in_time(path: Path) -> None:
     graph = SqliteGraph(path)
     try:
         with pytest.raises(Timeout):
-            graph.slice(ASKED, SCOPE, Deadline.after(0.2))
+            graph.slice(ASKED, EVERYBODY, Deadline.after(0.2))
     finally:
         other.execute("ROLLBACK")
         other.close()
@@ -96,9 +83,9 @@ def test_a_statement_that_takes_too_long_is_ended(path: Path) -> None:
         entity_ids=tuple(f"X:{i}" for i in range(300)), max_nodes=10_000, chunks_per_entity=1000
     )
     with pytest.raises(Timeout):
-        graph.slice(request, SCOPE, Deadline.after(0.002))
+        graph.slice(request, EVERYBODY, Deadline.after(0.002))
     with pytest.raises(Timeout):
-        graph.slice(request, SCOPE, Deadline.after(0.0))
+        graph.slice(request, EVERYBODY, Deadline.after(0.0))
     assert answers(graph)
 
 
@@ -111,7 +98,7 @@ def test_every_thread_reads_independently_during_a_load(path: Path) -> None:
     def read(mine: list[int]) -> None:
         try:
             while not done.is_set():
-                mine.append(len(graph.slice(ASKED, SCOPE, Deadline.after(30.0)).chunks))
+                mine.append(len(graph.slice(ASKED, EVERYBODY, soon()).chunks))
         except Exception as error:
             broken.append(error)
 
@@ -119,23 +106,21 @@ def test_every_thread_reads_independently_during_a_load(path: Path) -> None:
     for thread in threads:
         thread.start()
     for i in range(300, 320):
-        writer.put_chunks(
-            [ChunkNode(uuid=f"u{i}", chunk_id=f"{i}", namespace="default", doc_id="d")]
-        )
-        writer.put_mentions("default", {f"u{i}": [MentionRecord(uuid=f"u{i}", entity="X:1")]})
+        writer.put_chunks([chunk(f"{i}", "d")])
+        put_mentions(writer, mention(f"{i}", "X:1"))
         writer.close_load()
     done.set()
     for thread in threads:
         thread.join()
     assert not broken
     assert all(mine == sorted(mine) for mine in seen)
-    assert len(graph.slice(ASKED, SCOPE, Deadline.after(30.0)).chunks) == ASKED.chunks_per_entity
+    assert len(graph.slice(ASKED, EVERYBODY, soon()).chunks) == ASKED.chunks_per_entity
 
 
 def test_a_batch_is_whole_or_absent(path: Path) -> None:
     writer = SqliteGraphWriter(path)
     before = list(graph_rows(writer, "default"))
-    good = EntityRecord(id="X:900", namespace="default", name="good")
+    good = entity("X:900", "good")
     bad = good.model_copy(update={"id": "X:901", "name": {"not": "text"}})
     with pytest.raises(Exception, match=r".+"):
         writer.put_entities([good, bad])

@@ -1,16 +1,14 @@
 """The real file, cut short, deleted, locked, filled with garbage or left by a killed load."""
 
-import hashlib
-import json
 import os
 import random
 import sqlite3
 import subprocess
 import sys
 import threading
-import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from itertools import batched
 from pathlib import Path
 
 import numpy as np
@@ -21,11 +19,12 @@ from docstokg.adapters.sqlite.index import SqliteIndex
 from docstokg.adapters.sqlite.index_files import GenerationWriter, write_sparse
 from docstokg.adapters.sqlite.index_writer import SqliteIndexWriter
 from docstokg.adapters.sqlite.session import Sessions
-from docstokg.contracts.records import ChunkRecord, FactRecord, Scope
+from docstokg.contracts.records import ChunkRecord, Scope
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult
 from docstokg.domain.deadline import Deadline
 from docstokg.domain.vectors import pack
 from docstokg.errors import Misconfigured, Timeout, Unavailable
+from tests.contract.test_search_index import chunk, fact
 from tests.plans import soon
 
 DIMENSION = 16
@@ -37,51 +36,22 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def record(number: int, text: str | None = None) -> ChunkRecord:
     text = text or f"Chunk number {number} tells of seizures and of word{number}."
-    vector = np.random.default_rng(number).normal(size=DIMENSION)
-    return ChunkRecord(
-        uuid=str(uuid.uuid5(uuid.NAMESPACE_URL, f"docstokg:ns/{number}")),
-        chunk_id=str(number),
-        namespace="ns",
-        doc_id=f"doc{number // 3}",
-        text=text,
-        text_sha256=hashlib.sha256(text.encode()).hexdigest(),
-        sparse={"seizure": 1.0 + number / CHUNKS, f"tok{number}": 2.0},
-        vector=pack(vector.tolist()),
-        run_id="run-1",
-    )
+    vector = pack(np.random.default_rng(number).normal(size=DIMENSION).tolist())
+    sparse = {"seizure": 1.0 + number / CHUNKS, f"tok{number}": 2.0}
+    return chunk(str(number), text, sparse=sparse, vector=vector)
 
 
-def load(path: Path, count: int = CHUNKS, report: Callable[[str], None] = lambda _: None) -> None:
+def load(path: Path, count: int = CHUNKS) -> None:
     """Load as the product does: known chunks are left alone, batches of five."""
-    writer = SqliteIndexWriter(path)
-    try:
+    with closing(SqliteIndexWriter(path)) as writer:
         writer.open_load("run-1", "model-a", DIMENSION, "sparse-a")
         records = [record(number) for number in range(count)]
         stored = writer.fingerprints("ns", [item.uuid for item in records])
-        fresh = [item for item in records if item.uuid not in stored]
-        for start in range(0, len(fresh), 5):
-            writer.put([(item, item.text_sha256) for item in fresh[start : start + 5]])
-            report("put")
-        writer.put_facts(
-            [
-                FactRecord(
-                    id=f"f{number}",
-                    namespace="ns",
-                    text=f"seizure causes word{number}",
-                    source="a",
-                    type="causes",
-                    target="b",
-                    evidence_uuid=records[number].uuid,
-                    doc_id=records[number].doc_id,
-                )
-                for number in range(10)
-            ]
-        )
-        report("facts")
+        fresh = [(item, item.text_sha256) for item in records if item.uuid not in stored]
+        for batch in batched(fresh, 5):
+            writer.put(batch)
+        writer.put_facts([fact(f"f{n}", f"seizure causes word{n}", str(n)) for n in range(10)])
         writer.close_load()
-        report("closed")
-    finally:
-        writer.close()
 
 
 @pytest.fixture
@@ -100,16 +70,21 @@ def index(path: Path) -> Iterator[SqliteIndex]:
 
 
 def search(index: SqliteIndex, timeout_s: float = PATIENT_S) -> dict[str, ChannelResult]:
-    vector = record(7).vector
     queries = [
         ChannelQuery(channel="bm25", size=10, text="seizures word7"),
         ChannelQuery(channel="splade", size=10, weights={"seizure": 1.0, "tok7": 2.0}),
-        ChannelQuery(channel="dense", size=10, vector=vector),
+        ChannelQuery(channel="dense", size=10, vector=record(7).vector),
         ChannelQuery(channel="facts", size=10, text="word7"),
     ]
-    return {
-        result.channel: result for result in index.search(queries, SCOPE, Deadline.after(timeout_s))
-    }
+    results = index.search(queries, SCOPE, Deadline.after(timeout_s))
+    return {result.channel: result for result in results}
+
+
+def nearest(index: SqliteIndex, number: int, size: int = 1) -> list[str]:
+    """Return the uuids of the chunks most similar to a chunk."""
+    query = ChannelQuery(channel="dense", size=size, vector=record(number).vector)
+    (result,) = index.search([query], SCOPE, soon())
+    return [hit.uuid for hit in result.hits]
 
 
 def failures(index: SqliteIndex) -> dict[str, str | None]:
@@ -206,14 +181,15 @@ def test_a_damaged_array_costs_its_own_channel(
 ) -> None:
     target = sidecar(path, file)
     whole = target.read_bytes()
-    if damage == "truncate":
-        os.truncate(target, len(whole) // 2)
-    elif damage == "delete":
+    damaged = {
+        "truncate": whole[: len(whole) // 2],
+        "garbage": random.Random(2).randbytes(len(whole)),
+        "one byte": whole[:-1] + bytes([whole[-1] ^ 255]),
+    }
+    if damage == "delete":
         target.unlink()
-    elif damage == "garbage":
-        target.write_bytes(random.Random(2).randbytes(len(whole)))
     else:
-        target.write_bytes(whole[:-1] + bytes([whole[-1] ^ 255]))
+        target.write_bytes(damaged[damage])
     expected = dict.fromkeys(("bm25", "splade", "dense", "facts")) | {lost: "unavailable"}
     assert failures(index) == expected
     assert failures(index) == expected, "the verdict must not depend on being asked twice"
@@ -249,11 +225,7 @@ def test_during_a_load_old_texts_are_never_found(index: SqliteIndex, path: Path)
     writer.open_load("run-2", "model-a", DIMENSION, "sparse-a")
     writer.put([(record(7, "Something else entirely."), "2")])
     results = search(index)
-    assert all(
-        hit.uuid != record(7).uuid
-        for channel in ("bm25", "splade", "dense")
-        for hit in results[channel].hits
-    )
+    assert record(7).uuid not in {hit.uuid for result in results.values() for hit in result.hits}
     assert index.info(soon()).unfinished == {"": "run-2"}
     writer.close_load()
     assert search(index)["dense"].hits[0].uuid == record(7).uuid
@@ -278,16 +250,11 @@ def test_another_load_writes_while_arrays_are_rebuilt(
     writer.open_load("run-3", "model-a", DIMENSION, "sparse-a")
     writer.put([(after, "after")])
     writer.close_load()
-    dense = ChannelQuery(channel="dense", size=CHUNKS + 9, vector=during.vector)
-
-    def found() -> set[str]:
-        (result,) = index.search([dense], SCOPE, Deadline.after(PATIENT_S))
-        return {hit.uuid for hit in result.hits}
-
-    assert after.uuid in found() and during.uuid not in found()
+    uuids = nearest(index, 100, CHUNKS + 9)
+    assert after.uuid in uuids and during.uuid not in uuids
     monkeypatch.setattr(index_writer, "write_sparse", write_sparse)
     other.close_load("other")
-    assert {after.uuid, during.uuid} <= found()
+    assert {after.uuid, during.uuid} <= {*nearest(index, 100, CHUNKS + 9)}
     writer.close()
     other.close()
 
@@ -315,20 +282,17 @@ def test_loads_of_another_process_are_seen_without_restart(tmp_path: Path) -> No
     subprocess.run(
         [sys.executable, __file__, str(path)],
         check=True,
-        stdout=subprocess.DEVNULL,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         cwd=ROOT,
     )
     assert index.info(soon()).chunks == CHUNKS
     assert index.info(soon()).namespaces == ("ns",)
-    query = ChannelQuery(channel="dense", size=1, vector=record(CHUNKS - 1).vector)
-    (result,) = index.search([query], SCOPE, soon())
-    assert result.hits[0].uuid == record(CHUNKS - 1).uuid
+    assert nearest(index, CHUNKS - 1) == [record(CHUNKS - 1).uuid]
     index.close()
 
 
 if __name__ == "__main__":
-    load(Path(sys.argv[1]), report=lambda step: print(json.dumps(step), flush=True))
+    load(Path(sys.argv[1]))
 
 
 LOADER = """
@@ -392,8 +356,6 @@ def test_a_search_needs_few_statements_per_file(
             yield connection
 
     monkeypatch.setattr(Sessions, "use", counted)
-    query = ChannelQuery(channel="dense", size=50, vector=record(1).vector)
-    (result,) = index.search([query], SCOPE, soon())
+    assert len(nearest(index, 1, 50)) == 50
     index.close()
-    assert len(result.hits) == 50
     assert sum(text.startswith("SELECT") for text in statements) < 10

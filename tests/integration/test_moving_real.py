@@ -53,13 +53,3 @@ def test_there_and_back(real: Stores, tmp_path: Path, cache_dir: Path) -> None:
     load_export(tmp_path / "back.zip", NS, back, rejects)
     assert rejects.first == []
     assert content_digest(back, NS) == wanted
-
-
-def test_a_load_has_equal_digests_in_every_store(
-    real: Stores, tmp_path: Path, cache_dir: Path
-) -> None:
-    folder = write_corpus(tmp_path / "corpus", CORPUS)
-    local = embedded(tmp_path / "here.sqlite", cache_dir)
-    for stores in (local, real):
-        load([folder], LoadOptions(NS), stores, RejectLog())
-    assert content_digest(real, NS) == content_digest(local, NS)

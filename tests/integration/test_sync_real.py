@@ -18,7 +18,7 @@ from docstokg.wiring import Wiring
 from docstokg_local.loading.stores import stores_of
 from tests.builders import settings_at
 from tests.contract.real import both_stores
-from tests.faults.editions import Reader, write_editions
+from tests.faults.editions import Reader, loaders, write_editions  # noqa: F401 - a fixture
 from tests.faults.load_processes import LoadProcesses
 from tests.services import SERVICES
 
@@ -78,17 +78,9 @@ def test_sync_equals_a_fresh_load_except_unmounted_folders(
     wiring.close()
 
 
-@pytest.fixture
-def loaders() -> Iterator[tuple[LoadProcesses, LoadProcesses]]:
-    pools = LoadProcesses(), LoadProcesses()
-    yield pools
-    for pool in pools:
-        pool.close()
-
-
 def test_two_loaders_at_once_never_mix_a_document(
     settings: Settings,
-    loaders: tuple[LoadProcesses, LoadProcesses],
+    loaders: tuple[LoadProcesses, LoadProcesses],  # noqa: F811
     tmp_path: Path,
     cache_dir: Path,
 ) -> None:

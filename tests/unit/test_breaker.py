@@ -13,6 +13,7 @@ from docstokg.domain.circuit import Circuit
 from docstokg.domain.deadline import Deadline
 from docstokg.errors import CircuitOpen, Misconfigured, Timeout, Unavailable, WrongAnswer
 from docstokg.observability import Telemetry
+from tests.plans import soon
 
 
 def raising(exc: Exception) -> Callable[[], None]:
@@ -54,10 +55,10 @@ def test_a_request_is_the_trial_where_nothing_probes() -> None:
     fail(breaker)
     fail(breaker)
     with pytest.raises(CircuitOpen):
-        breaker.call(lambda: 1, Deadline.after(30.0))
+        breaker.call(lambda: 1, soon())
     now[0] = 11.0
-    assert breaker.call(lambda: 1, Deadline.after(30.0)) == 1
-    assert breaker.call(lambda: 2, Deadline.after(30.0)) == 2
+    assert breaker.call(lambda: 1, soon()) == 1
+    assert breaker.call(lambda: 2, soon()) == 2
 
 
 def test_what_speaks_for_a_dependency_closes_its_circuit() -> None:
@@ -65,11 +66,11 @@ def test_what_speaks_for_a_dependency_closes_its_circuit() -> None:
     for exc in (WrongAnswer("no"), Timeout("late")):
         fail(breaker)
         fail(breaker, exc, timeout_s=0.1)  # too short to say anything of the other side
-        assert breaker.call(lambda: 1, Deadline.after(30.0)) == 1
+        assert breaker.call(lambda: 1, soon()) == 1
     fail(breaker, Misconfigured("refused"))
     fail(breaker, Timeout("late"), timeout_s=0.5)
     with pytest.raises(CircuitOpen):
-        breaker.call(lambda: 1, Deadline.after(30.0))
+        breaker.call(lambda: 1, soon())
 
 
 def test_a_probe_closes_the_circuit_without_a_request(
@@ -93,12 +94,12 @@ def test_a_probe_closes_the_circuit_without_a_request(
     fail(guard, Unavailable("connection refused"))
     assert eventually(lambda: probes[0] >= 3)
     with pytest.raises(CircuitOpen):
-        guard.call(lambda: 1, Deadline.after(30.0))
+        guard.call(lambda: 1, soon())
     assert "circuit_open" in lines[0] and "connection refused" in lines[0]
     back.set()
     assert eventually(lambda: len(lines) == 2)
     assert "circuit_closed" in lines[1]
-    assert guard.call(lambda: 1, Deadline.after(30.0)) == 1
+    assert guard.call(lambda: 1, soon()) == 1
     guard.close()
 
 
@@ -125,8 +126,8 @@ def test_an_open_circuit_is_shared_between_processes() -> None:
     fail(local)
     assert others.known
     with pytest.raises(CircuitOpen, match="elsewhere"):
-        remote.call(lambda: 1, Deadline.after(30.0))
-    assert remote.call(lambda: 1, Deadline.after(30.0), alone=True) == 1
+        remote.call(lambda: 1, soon())
+    assert remote.call(lambda: 1, soon(), alone=True) == 1
 
 
 def test_a_call_that_never_ends_is_left_behind() -> None:
@@ -134,7 +135,7 @@ def test_a_call_that_never_ends_is_left_behind() -> None:
     with pytest.raises(Timeout, match=r"the model did not answer in 0\.05 s"):
         within(ends.wait, Deadline.after(0.05), "the model")
     ends.set()
-    assert within(lambda: 3, Deadline.after(30.0), "it") == 3
+    assert within(lambda: 3, soon(), "it") == 3
 
 
 def test_errors_of_a_call_pass_through() -> None:

@@ -46,6 +46,9 @@ from tests.contract.test_knowledge_graph import (
 )
 
 NOW_S = 1_700_000_000.0
+FACT = FactRef(
+    source="MONDO:1", type="has_symptom", target="HP:0001250", score=1.0, evidence_uuid=number("b")
+)
 
 
 @pytest.fixture(scope="module")
@@ -79,12 +82,12 @@ def plan(query: str, groups: tuple[str, ...] | None = None, **expansion: Any) ->
     return plans.plan(query, groups=groups, started_ms=now, deadline_ms=now + 5000, expansion=walk)
 
 
-def step(plan: Plan, log: list[str] | None = None, clock: Any = lambda: NOW_S) -> Run:
+def step(plan: Plan, log: list[str] | None = None) -> Run:
     return Run(
         plan=plan,
         scope=Scope(namespace=plan.namespace, groups=plan.groups),
         telemetry=plans.logging(log),
-        clock=clock,
+        clock=lambda: NOW_S,
     )
 
 
@@ -249,16 +252,9 @@ def test_at_most_five_follow_the_last_selected_passage() -> None:
 
 
 def test_facts_and_given_seeds_are_starts(clinic: EmbeddedGraph) -> None:
-    fact = FactRef(
-        source="MONDO:1",
-        type="has_symptom",
-        target="HP:0001250",
-        score=3.0,
-        evidence_uuid=number("b"),
-    )
-    listed = fact.model_copy(update={"evidence_uuid": None})
+    listed = FACT.model_copy(update={"evidence_uuid": None})
     assert run(clinic, "nothing known", retrieved("x", facts=(listed,))).seeds == ()
-    by_fact = run(clinic, "nothing known", retrieved("x", facts=(fact,)))
+    by_fact = run(clinic, "nothing known", retrieved("x", facts=(FACT,)))
     assert {seed.id for seed in by_fact.seeds} == {"MONDO:1", "HP:0001250"}
     assert {"a", "b"} <= set(names(by_fact))
     by_seed = run(clinic, "nothing known", retrieved("x"), seeds=("mondo:1",))

@@ -12,16 +12,19 @@ from docstokg.domain.text.language_weights import (
 )
 
 RECOGNISER = Recogniser()
+ARABIC = "لماذا لا يستخدم الكلور في التنظيف؟"
+ENGLISH = "Why should chlorine not be used for cleaning?"
+GERMAN = "Warum soll man zur Reinigung kein Chlor verwenden?"
 
 
 @pytest.mark.parametrize(
     ("question", "shares", "words", "sparse"),
     [
-        ("Warum soll man zur Reinigung kein Chlor verwenden?", {"en": 1.0}, LEAST, LEAST),
-        ("Why should chlorine not be used for cleaning?", {"de": 0.95, "en": 0.05}, LEAST, LEAST),
-        ("Why should chlorine not be used for cleaning?", {"en": 1.0}, 1.0, 1.0),
+        (GERMAN, {"en": 1.0}, LEAST, LEAST),
+        (ENGLISH, {"de": 0.95, "en": 0.05}, LEAST, LEAST),
+        (ENGLISH, {"en": 1.0}, 1.0, 1.0),
         ("为什么清洗时不能使用氯?", {"zh": 1.0}, 1.0, LEAST),
-        ("Warum soll man zur Reinigung kein Chlor verwenden?", {"de": 0.5, "en": 0.5}, 0.5, LEAST),
+        (GERMAN, {"de": 0.5, "en": 0.5}, 0.5, LEAST),
     ],
 )
 def test_word_weights_are_the_share_of_question_languages(
@@ -34,10 +37,10 @@ def test_word_weights_are_the_share_of_question_languages(
 @pytest.mark.parametrize(
     ("question", "shares", "weight"),
     [
-        ("Why should chlorine not be used for cleaning?", {"en": 0.6, "ar": 0.4}, 1.0),
-        ("لماذا لا يستخدم الكلور في التنظيف؟", {"en": 0.6, "ar": 0.4}, TIE),
-        ("لماذا لا يستخدم الكلور في التنظيف؟", {"ar": 1.0}, TIE),
-        ("Warum soll man zur Reinigung kein Chlor verwenden?", {"de": 0.9, "en": 0.1}, TIE),
+        (ENGLISH, {"en": 0.6, "ar": 0.4}, 1.0),
+        (ARABIC, {"en": 0.6, "ar": 0.4}, TIE),
+        (ARABIC, {"ar": 1.0}, TIE),
+        (GERMAN, {"de": 0.9, "en": 0.1}, TIE),
         ("KLM-310 Zell Mill", {"en": 1.0}, 1.0),
     ],
 )

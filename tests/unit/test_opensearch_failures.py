@@ -12,10 +12,10 @@ import pytest
 from docstokg.adapters.opensearch.index import OpenSearchIndex
 from docstokg.contracts.records import Scope
 from docstokg.contracts.retrieval import ChannelQuery, ChannelResult
-from docstokg.domain.deadline import Deadline
 from docstokg.domain.vectors import pack
 from docstokg.errors import Unavailable, WrongAnswer
 from tests.loopback import answering
+from tests.plans import soon
 
 PARSE_ERROR = {
     "type": "search_phase_execution_exception",
@@ -40,7 +40,7 @@ def searched() -> Iterator[Callable[[dict[str, Any]], ChannelResult]]:
         def search(child: dict[str, Any]) -> ChannelResult:
             server.answer = {"took": 1, "responses": [child]}
             query = ChannelQuery(channel="dense", size=3, vector=pack([1.0, 0.0]))
-            (result,) = index.search([query], Scope(namespace="default"), Deadline.after(5.0))
+            (result,) = index.search([query], Scope(namespace="default"), soon())
             return result
 
         yield search
@@ -81,7 +81,18 @@ def test_hits_of_another_shape_are_wrong_answers(searched, uuid, score) -> None:
 
 NOTES = {"docstokg": 3, "unfinished": {"default": "01JKILLED"}}
 NO_SHARD = {"type": "search_phase_execution_exception", "reason": "all shards failed"}
-EMPTY = {"total": {"value": 0}, "hits": []}
+MAPPING = {"docstokg-chunks-v3-1": {"mappings": {"_meta": NOTES}}}
+
+
+def counted(shard_count: int) -> dict[str, Any]:
+    """Return the answer of an empty index to a search that counts its chunks."""
+    return {
+        "took": 1,
+        "timed_out": False,
+        "_shards": {"total": shard_count, "failed": 0},
+        "hits": {"total": {"value": 0}, "hits": []},
+        "aggregations": {"spaces": {"buckets": []}},
+    }
 
 
 @contextmanager
@@ -95,18 +106,13 @@ def starting_index(failures: float, late_s: float = 0.0) -> Iterator[OpenSearchI
     def reply(request: BaseHTTPRequestHandler, _: bytes) -> tuple[int, Any]:
         nonlocal failed
         if request.path.endswith("/_mapping"):
-            return 200, {"docstokg-chunks-v3-1": {"mappings": {"_meta": NOTES}}}
+            return 200, MAPPING
         starts = failed < failures
         if request.path.endswith("/_search"):
             failed += 1
             time.sleep(late_s if starts else 0.0)
         if request.path.endswith("/_msearch"):
-            counted = {
-                "_shards": {"total": 3},
-                "hits": EMPTY,
-                "aggregations": {"spaces": {"buckets": []}},
-            }
-            return 200, {"responses": [{"error": NO_SHARD} if starts else counted] * 2}
+            return 200, {"responses": [{"error": NO_SHARD} if starts else counted(3)] * 2}
         return (503, {"error": NO_SHARD}) if starts else (200, {"_shards": {"failed": 0}})
 
     with answering() as server:
@@ -119,7 +125,7 @@ def starting_index(failures: float, late_s: float = 0.0) -> Iterator[OpenSearchI
 def test_load_waits_for_shards_of_killed_one() -> None:
     """A request of the killed load may create the index while the next load begins."""
     with starting_index(3) as index:
-        info = index.info(Deadline.after(5.0), refresh=True)
+        info = index.info(soon(), refresh=True)
     assert info.open_run("default") == "01JKILLED"
 
 
@@ -130,30 +136,24 @@ def test_shards_that_stay_away_are_unavailable(
     """Whether searches of them fail at once or do not end in time."""
     monkeypatch.setattr("docstokg.adapters.opensearch.server.SHARDS_S", 0.5)
     with starting_index(math.inf, late_s) as index, pytest.raises(Unavailable):
-        index.info(Deadline.after(5.0), refresh=True)
+        index.info(soon(), refresh=True)
 
 
 @pytest.mark.parametrize(("shard_count", "counts_all"), [(1, False), (3, True)])
 def test_index_decides_on_word_counts_of_shards(shard_count: int, counts_all: bool) -> None:
     """A reader that is set to one shard counts words over all shards that exist."""
-    child = {
-        "took": 1,
-        "timed_out": False,
-        "_shards": {"total": shard_count, "failed": 0},
-        "hits": EMPTY,
-        "aggregations": {"spaces": {"buckets": []}},
-    }
+    child = counted(shard_count)
 
     def reply(request: BaseHTTPRequestHandler, body: bytes) -> tuple[int, Any]:
         if request.path.endswith("/_mapping"):
-            return 200, {"docstokg-chunks-v3-1": {"mappings": {"_meta": NOTES}}}
+            return 200, MAPPING
         return 200, {"responses": [child] * (len(body.splitlines()) // 2)}
 
     with answering() as server:
         server.reply = reply
         index = OpenSearchIndex(url=server.url, auth="basic")
-        index.info(Deadline.after(5.0))
+        index.info(soon())
         query = ChannelQuery(channel="bm25", size=3, text="fever")
-        index.search([query], Scope(namespace="default"), Deadline.after(5.0))
+        index.search([query], Scope(namespace="default"), soon())
         index.close()
         assert (b"dfs_query_then_fetch" in server.asked[-1][1]) == counts_all

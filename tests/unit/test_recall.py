@@ -6,7 +6,7 @@ import pytest
 
 from docstokg.contracts.envelope import Caller
 from docstokg.contracts.records import IndexInfo
-from docstokg.contracts.state import CachePlan, Recalled
+from docstokg.contracts.state import CachePlan, Plan, Recalled
 from docstokg.domain.deadline import Deadline
 from docstokg.errors import Unavailable
 from docstokg.usecases.run import Run
@@ -17,6 +17,11 @@ from tests.plans import logging, plan
 NOTHING = Recalled(namespace="default")
 STORES = ("sqlite:///a", "docstokg", "sqlite:///a", "neo4j")
 PLAN = plan("abc", top_k=10, cache=CachePlan(key="k", request_hash="h"))
+
+
+def choosing(*namespaces: str) -> Plan:
+    """Return the plan of a request that names none of these granted namespaces."""
+    return PLAN.model_copy(update={"cache": None, "choices": namespaces})
 
 
 class Kept:
@@ -60,16 +65,13 @@ def test_keys_replay_their_body_and_refuse_other_requests(index) -> None:
     reply = recall_of(index, store).reply
     assert reply is not None
     assert json.loads(reply.body)["diagnostics"]["cache_hit"] is True
-    assert PLAN.cache is not None
-    other = PLAN.model_copy(update={"cache": PLAN.cache.model_copy(update={"request_hash": "i"})})
+    other = PLAN.model_copy(update={"cache": CachePlan(key="k", request_hash="i")})
     refused = recall_of(index, store, other).failure
     assert refused is not None
     assert (refused.status, refused.code) == (409, "cache_key_reused")
     # Nobody else finds it: another key, and the same key over another store.
-    assert PLAN.cache is not None
-    foreign = PLAN.model_copy(update={"cache": PLAN.cache.model_copy(update={"key": "l"})})
-    assert recall_of(index, store, foreign).reply is None
-    for changes in ({"namespace": "other"}, {"others": ("other",)}):
+    foreign = {"cache": CachePlan(key="l", request_hash="h")}
+    for changes in (foreign, {"namespace": "other"}, {"others": ("other",)}):
         assert recall_of(index, store, PLAN.model_copy(update=changes)).reply is None
     for place in range(4):
         stores = [*STORES[:place], "other", *STORES[place + 1 :]]
@@ -129,8 +131,7 @@ class Filled:
     ],
 )
 def test_the_namespace_of_a_request_that_names_none(granted, filled, chosen) -> None:
-    plan = PLAN.model_copy(update={"cache": None, "choices": tuple(granted)})
-    recalled = recall_of(Filled(*filled), Kept(), plan)
+    recalled = recall_of(Filled(*filled), Kept(), choosing(*granted))
     if isinstance(chosen, str):
         assert recalled == Recalled(namespace=chosen)
         return
@@ -140,16 +141,15 @@ def test_the_namespace_of_a_request_that_names_none(granted, filled, chosen) -> 
 
 
 def test_a_list_of_namespaces_has_an_end() -> None:
-    plan = PLAN.model_copy(update={"cache": None, "choices": ("*",)})
-    failure = recall_of(Filled(*(f"n{n:02}" for n in range(30))), Kept(), plan).failure
+    filled = Filled(*(f"n{n:02}" for n in range(30)))
+    failure = recall_of(filled, Kept(), choosing("*")).failure
     assert failure is not None
     assert failure.detail.endswith(", n18, n19 and 10 more.")
 
 
 def test_without_an_index_only_a_single_grant_decides() -> None:
     def recalled_for(*granted: str) -> Recalled:
-        plan = PLAN.model_copy(update={"cache": None, "choices": granted})
-        return recall_of(Filled(broken=True), Kept(), plan)
+        return recall_of(Filled(broken=True), Kept(), choosing(*granted))
 
     assert recalled_for("*") == recalled_for("alpha", "default") == Recalled(namespace="default")
     assert recalled_for("alpha", "beta").failure is not None

@@ -40,17 +40,16 @@ def test_failures_log_id_step_kind_and_cause_once() -> None:
     assert run.degraded == ["kg_unavailable"]
     line = json.loads(log[0])
     assert len(log) == 2
-    assert (line["level"], line["event"], line["request_id"]) == (
-        "WARNING",
-        "graph_slice_failed",
-        "r-1",
-    )
-    assert (line["kind"], line["reason"], line["cause"]) == (
-        "Unavailable",
-        "kg_unavailable",
-        "OSError",
-    )
-    assert line["error"] == "the graph cannot be reached"
+    del line["time_ms"]
+    assert line == {
+        "level": "WARNING",
+        "event": "graph_slice_failed",
+        "request_id": "r-1",
+        "kind": "Unavailable",
+        "reason": "kg_unavailable",
+        "cause": "OSError",
+        "error": "the graph cannot be reached",
+    }
     assert "secret" not in log[0]
 
 
@@ -64,12 +63,9 @@ def test_harmless_failures_are_logged_and_not_noted() -> None:
 
 def test_a_mistake_of_ours_is_not_swallowed() -> None:
     run = call([])
-    try:
+    with pytest.raises(KeyError):
         run.attempt("graph_slice", fails(KeyError("x")), graph_reason)
-    except KeyError:
-        assert run.degraded == []
-    else:
-        raise AssertionError("a bug must crash the step, not degrade it")
+    assert run.degraded == []
 
 
 def test_a_skipped_part_is_logged_and_degrades() -> None:

@@ -4,6 +4,7 @@ import hashlib
 import json
 import random
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from docstokg.wiring import Wiring
 from docstokg_local.loading.stores import stores_of
 from tests.changing_folder import ChangingFolder
 from tests.embedded_store import settings_at
-from tests.run_stages import Killed, Stages, listed, run_stages
+from tests.run_stages import Stages, listed, run_stages
 
 NS = "default"
 RUN = "01JDRUN"
@@ -58,9 +59,6 @@ class Weighed:
         self, texts: Sequence[str], deadline: Deadline | None
     ) -> tuple[dict[str, float], ...]:
         return tuple({word: float(len(word)) for word in text.split()} for text in texts)
-
-    def encode_query(self, text: str, deadline: Deadline | None) -> dict[str, float]:
-        return self.encode([text], deadline)[0]
 
 
 NAMED = "capitals of a test"
@@ -106,11 +104,8 @@ class Place:
         self.objects: ObjectStore = Wiring(self.settings).object_store()
 
     def wiring(self) -> Wiring:
-        models: dict[str, object] = {
-            "embedder": Hashed(), "sparse_encoder": Weighed(), "names": Capitals(),
-        }  # fmt: skip
-        models["converter"] = CONVERTER
-        return Wiring(self.settings, ports=models)
+        ports = {"embedder": Hashed(), "sparse_encoder": Weighed(), "names": Capitals()}
+        return Wiring(self.settings, ports={**ports, "converter": CONVERTER})
 
     def upload(self, folder: Path) -> None:
         for key in [item["Key"] for item in listed(self.objects, f"sources/{self.ns}/")]:
@@ -121,24 +116,17 @@ class Place:
                 self.objects.put(key, path.read_bytes())
 
     def stages(self, run_id: str = RUN, **fields: Any) -> Stages:
-        prefix = f"sources/{self.ns}/"
-        run = {"run_id": run_id, "namespace": self.ns, "bucket": "b", "prefix": prefix}
-        return Stages(self.wiring, {**run, **fields})
+        run = {"run_id": run_id, "namespace": self.ns, "bucket": "b"}
+        return Stages(self.wiring, {**run, "prefix": f"sources/{self.ns}/", **fields})
 
     def load(self, folder: Path, **options: Any) -> LoadReport:
-        wiring = self.wiring()
-        try:
+        with closing(self.wiring()) as wiring:
             return load([folder], LoadOptions(self.ns, **options), stores_of(wiring), RejectLog())
-        finally:
-            wiring.close()
 
     def digest(self) -> tuple[str, str, str]:
-        wiring = self.wiring()
-        try:
+        with closing(self.wiring()) as wiring:
             stores = wiring.index_writer(), wiring.graph_writer(), wiring.register()
             return digests(*stores, [self.ns])
-        finally:
-            wiring.close()
 
     def report(self, run_id: str = RUN) -> dict[str, Any]:
         return dict(json.loads(self.objects.get(f"runs/{run_id}/report.json")))
@@ -178,23 +166,13 @@ def folder_of(path: Path, documents: int = 24) -> Path:
     (path / "picture.png").write_bytes(b"\x89PNG")
     (path / "poisoned.md").write_bytes(b"# Poison\n\nwith a NUL \0 in it\n")
     (path / "again.md").write_text("---\ndoc_id: part0/report000.md\n---\n\nOther text.\n")
+    text = "Dravet syndrome (DS) number {} shows seizures in Bonn."
     chunks = [
-        {
-            "id": f"c{n}",
-            "doc_id": f"d{n % 3}",
-            "title": f"Paper {n % 3}",
-            "text": f"Dravet syndrome (DS) number {n} shows seizures in Bonn.",
-        }
+        {"id": f"c{n}", "doc_id": f"d{n % 3}", "title": f"Paper {n % 3}", "text": text.format(n)}
         for n in range(9)
     ]
-    chunks.append(
-        {
-            "id": "m",
-            "doc_id": "d1",
-            "text": "Fits hurt.",
-            "mentions": [{"entity": "HP:0001250", "start": 0, "end": 4}],
-        }
-    )
+    fits = {"entity": "HP:0001250", "start": 0, "end": 4}
+    chunks.append({"id": "m", "doc_id": "d1", "text": "Fits hurt.", "mentions": [fits]})
     lines(path / "chunks_a.jsonl", chunks[:5])
     lines(path / "passages_b.jsonl", [*chunks[5:], {"id": "c0", "doc_id": "d9", "text": "else"}])
     entities = [
@@ -202,20 +180,11 @@ def folder_of(path: Path, documents: int = 24) -> Path:
         {"id": "MONDO:1", "name": "Dravet syndrome"},
     ]
     lines(path / "entities.jsonl", entities)
-    relation = {
-        "source": "MONDO:1",
-        "type": "has",
-        "target": "HP:0001250",
-        "evidence": {"chunk_id": "c3", "start": 0, "end": 15},
-    }
-    lines(path / "relations.jsonl", [relation, {**relation, "evidence": {"chunk_id": "gone"}}])
-    triple = {
-        "doc_id": "part1/report001.md",
-        "subject": "Cologne",
-        "relation": "has",
-        "object": "pump",
-    }
-    lines(path / "triples.jsonl", [triple])
+    ends = {"source": "MONDO:1", "type": "has", "target": "HP:0001250"}
+    places = {"chunk_id": "c3", "start": 0, "end": 15}, {"chunk_id": "gone"}
+    lines(path / "relations.jsonl", [{**ends, "evidence": place} for place in places])
+    triple = {"subject": "Cologne", "relation": "has", "object": "pump"}
+    lines(path / "triples.jsonl", [{"doc_id": "part1/report001.md", **triple}])
     return path
 
 
@@ -254,19 +223,6 @@ def test_killed_shuffled_repeated_stages_end_equal(
     assert place.digest() == laptop.digest()
 
 
-def test_unfinished_run_is_resumed(place: Place, laptop: Place, tmp_path: Path) -> None:
-    folder = folder_of(tmp_path / "in")
-    laptop.load(folder)
-    place.upload(folder)
-    stages = place.stages()
-    for kill in (2, 8, 15):
-        stages.fuse.left = kill
-        with pytest.raises(Killed):
-            run_whole(stages, place)
-    run_stages(stages, place.objects)
-    assert place.digest() == laptop.digest()
-
-
 def each_shard(stages: Stages, place: Place, *names: str) -> None:
     shards = list(listed(place.objects, f"runs/{stages.run['run_id']}/rows/"))
     for name in names:
@@ -280,9 +236,8 @@ def computed(stages: Stages, place: Place) -> None:
     each_shard(stages, place, "encode", "names")
 
 
-def run_whole(stages: Stages, place: Place) -> None:
-    """Run the stages without taking a kill for an answer."""
-    computed(stages, place)
+def finish(stages: Stages, place: Place) -> None:
+    """Run the stages after `names`."""
     stages.call("resolve")
     each_shard(stages, place, "write")
     stages.call("close")
@@ -300,8 +255,8 @@ def test_sync_removes_deleted_objects(
     place: Place, laptop: Place, tmp_path: Path, kills: int
 ) -> None:
     folder = folder_of(tmp_path / "in")
-    for target in (place, laptop):
-        target.load(folder) if target is laptop else target.upload(folder)
+    laptop.load(folder)
+    place.upload(folder)
     run_stages(place.stages("first"), place.objects)
     changed(folder)
     laptop.load(folder, sync=True)
@@ -391,9 +346,7 @@ def test_unreadable_document_is_not_removed(place: Place, tmp_path: Path) -> Non
     stages.call("read", [item for item in sources if item is not lost])
     stages.call("read", [lost], crashed={"Error": "Runtime.ExitError", "Cause": "killed"})
     each_shard(stages, place, "encode", "names")
-    stages.call("resolve")
-    each_shard(stages, place, "write")
-    stages.call("close")
+    finish(stages, place)
     reasons = {row["doc_id"]: row["reason"] for row in place.report()["rejected"]}
     assert reasons["part3/report003.md"] == "reading failed with Runtime.ExitError"
     assert place.digest() == before

@@ -36,6 +36,10 @@ class Started:
         return {}
 
 
+def order(job_id: str, caller: Caller, kind: str = "load", **fields: Any) -> JobOrder:
+    return JobOrder(job_id=job_id, kind=kind, caller=caller, namespace=NS, **fields)
+
+
 def both(place: Place, laptop: Place, order: JobOrder) -> tuple[Any, Any]:
     """Run a job through the bucket's stages and as a local job; return both reports."""
     runs = Started()
@@ -71,28 +75,22 @@ def test_uploads_are_added_replaced_and_removed(tmp_path: Path) -> None:
         PostedDocument(doc_id="bad.txt", text="NUL \0"),
         PostedDocument(doc_id="swollen", content=swollen, media_type="text/html"),
     )
+    others = (
+        PostedDocument(doc_id="a.md", text="Mine."),
+        PostedDocument(doc_id="b/page", text="# Trier\n\nIn Trier."),
+    )
     orders = [
-        JobOrder(job_id="1", kind="load", caller=ADA, namespace=NS, documents=documents),
-        JobOrder(job_id="2", kind="load", caller=ADA, namespace=NS, documents=documents[:1]),
-        JobOrder(
-            job_id="3",
-            kind="load",
-            caller=BOB,
-            namespace=NS,
-            replace=True,
-            documents=(
-                PostedDocument(doc_id="a.md", text="Mine."),
-                PostedDocument(doc_id="b/page", text="# Trier\n\nIn Trier."),
-            ),
-        ),
-        JobOrder(job_id="4", kind="delete", caller=BOB, namespace=NS, doc_id="a.md"),
-        JobOrder(job_id="5", kind="delete", caller=ADA, namespace=NS, doc_id="a.md"),
+        order("1", ADA, documents=documents),
+        order("2", ADA, documents=documents[:1]),
+        order("3", BOB, documents=others, replace=True),
+        order("4", BOB, kind="delete", doc_id="a.md"),
+        order("5", ADA, kind="delete", doc_id="a.md"),
     ]
     loaded = []
-    for order in orders:
-        cloud, local = both(place, laptop, order)
-        assert outcome(cloud) == outcome(local), order.job_id
+    for job in orders:
+        cloud, local = both(place, laptop, job)
+        assert outcome(cloud) == outcome(local), job.job_id
         loaded.append((cloud.loaded, cloud.removed, len(cloud.rejected)))
-        assert (order.job_id == "1") == (cloud.notes == ("b/page: read as cp1252",))
+        assert (job.job_id == "1") == (cloud.notes == ("b/page: read as cp1252",))
     assert loaded[:4] == [(3, 0, 2), (0, 0, 1), (1, 0, 1), (0, 0, 1)]
     assert loaded[4][1:] == (1, 0)

@@ -18,11 +18,13 @@ from tests.unit.test_stages import (
     changed,
     computed,
     each_shard,
+    finish,
     folder_of,
     lines,
-    run_whole,
 )
 
+# A folder with a store, and the digest that its run ends in.
+Before = tuple[Path, tuple[str, str, str]]
 RUN = "second"
 DOCUMENTS = 8
 STEPS = ["gone", "edges", "earlier", "graph", "register", "index"]
@@ -44,7 +46,7 @@ OVER = Left(KEPT_S)
 
 
 @pytest.fixture(scope="module")
-def before(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, tuple[str, str, str]]:
+def before(tmp_path_factory: pytest.TempPathFactory) -> Before:
     """A store that holds one load, and a second run whose shards are read; the digest to end in.
 
     Documents changed, went and came, and what is new names what earlier chunks say.
@@ -59,7 +61,8 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, tuple[str, s
         target.load(earlier, prefix="earlier/")
     laptop.load(source)
     place.upload(source)
-    run_whole(first, place)
+    computed(first, place)
+    finish(first, place)
     changed(source)
     lines(source / "entities_more.jsonl", [{"id": "MILL:1", "name": "mill wheel"}])
     laptop.load(source, sync=True)
@@ -69,9 +72,7 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, tuple[str, s
 
 
 @pytest.fixture(scope="module")
-def resolved(
-    before: tuple[Path, tuple[str, str, str]], tmp_path_factory: pytest.TempPathFactory
-) -> Path:
+def resolved(before: Before, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same, up to `close`."""
     place = copy(before[0], tmp_path_factory.mktemp("resolved"))
     stages = place.stages(RUN, sync=True)
@@ -105,23 +106,17 @@ def kills(folder: Path, into: Path, stage: str) -> Iterator[tuple[Stages, Place]
     raise AssertionError(f"{stage} writes more than {MOST} times")
 
 
-def test_resolve_killed_at_any_write_starts_again(
-    before: tuple[Path, tuple[str, str, str]], tmp_path: Path
-) -> None:
+def test_resolve_killed_at_any_write_starts_again(before: Before, tmp_path: Path) -> None:
     folder, wanted = before
     count = 0
     for stages, place in kills(folder, tmp_path, "resolve"):
-        stages.call("resolve")
-        each_shard(stages, place, "write")
-        stages.call("close")
+        finish(stages, place)
         assert place.digest() == wanted, count
         count += 1
     assert count > 5
 
 
-def test_close_killed_at_any_write_resumes(
-    before: tuple[Path, tuple[str, str, str]], resolved: Path, tmp_path: Path
-) -> None:
+def test_close_killed_at_any_write_resumes(before: Before, resolved: Path, tmp_path: Path) -> None:
     count = 0
     for stages, place in kills(resolved, tmp_path, "close"):
         assert stages.call("close")["done"]
@@ -132,7 +127,7 @@ def test_close_killed_at_any_write_resumes(
 
 @pytest.mark.parametrize("twice", [False, True])
 def test_close_out_of_time_returns_its_position(
-    before: tuple[Path, tuple[str, str, str]],
+    before: Before,
     resolved: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -160,9 +155,7 @@ def test_close_out_of_time_returns_its_position(
     assert pieces.report(RUN)["relinked"] > 0
 
 
-def test_resolve_out_of_time_writes_nothing(
-    before: tuple[Path, tuple[str, str, str]], tmp_path: Path
-) -> None:
+def test_resolve_out_of_time_writes_nothing(before: Before, tmp_path: Path) -> None:
     place = copy(before[0], tmp_path)
     content = place.digest()
     stages = place.stages(RUN, sync=True)
@@ -171,7 +164,5 @@ def test_resolve_out_of_time_writes_nothing(
         stages.call("resolve")
     assert place.digest() == content
     stages.context = Left(900)
-    stages.call("resolve")
-    each_shard(stages, place, "write")
-    stages.call("close")
+    finish(stages, place)
     assert place.digest() == before[1]

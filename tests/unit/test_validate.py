@@ -3,7 +3,7 @@ import json
 import pytest
 
 from docstokg.contracts.envelope import Caller
-from docstokg.contracts.state import Validated
+from docstokg.contracts.state import Plan, Validated
 from docstokg.settings import Settings
 from docstokg_functions.validate.validate import validate
 from tests.envelopes import EVERYBODY, envelope
@@ -16,22 +16,23 @@ def run(body, route="answer", caller=EVERYBODY, **settings) -> Validated:
     return validate(envelope(body, route, caller), rules=rules, started_at="", now_ms=NOW)
 
 
+def plan_of(*args, **settings) -> Plan:
+    plan = run(*args, **settings).plan
+    assert plan is not None
+    return plan
+
+
 def problem(validated: Validated) -> dict:
     assert validated.reply is not None
     return json.loads(validated.reply.body)
 
 
 def test_defaults_make_a_plan() -> None:
-    result = run({"query": "  what is it?  "})
-    assert result.reply is None
-    assert result.scope is not None
-    assert (result.scope.namespace, result.scope.groups) == ("default", None)
-    assert result.plan is not None
-    assert result.plan.query == "what is it?"
-    assert result.plan.deadline_ms - result.plan.started_ms == 12_000
-    assert result.plan.retrieval.channels == {"bm25": 80, "splade": 80, "dense": 60, "facts": 20}
-    assert result.plan.groups is None
-    assert result.plan.synthesis is None
+    plan = plan_of({"query": "  what is it?  "})
+    assert (plan.query, plan.namespace) == ("what is it?", "default")
+    assert plan.deadline_ms - plan.started_ms == 12_000
+    assert plan.retrieval.channels == {"bm25": 80, "splade": 80, "dense": 60, "facts": 20}
+    assert (plan.groups, plan.synthesis) == (None, None)
 
 
 def test_every_error_comes_at_once_with_its_path() -> None:
@@ -71,8 +72,7 @@ def test_every_error_comes_at_once_with_its_path() -> None:
     ],
 )
 def test_an_unlimited_answer_has_300_tokens(synthesis, budget, tokens) -> None:
-    plan = run({"query": "abc", "synthesis": synthesis, "budget": budget}).plan
-    assert plan is not None
+    plan = plan_of({"query": "abc", "synthesis": synthesis, "budget": budget})
     assert plan.budget_limits.max_tokens_gen == tokens
     assert plan.synthesis is None or plan.synthesis.max_tokens == tokens
 
@@ -110,17 +110,14 @@ def test_search_refuses_what_only_answers_have() -> None:
         "$.synthesis",
         "$.budget.max_tokens_gen",
     }
-    result = run({"query": "abc"}, route="search")
-    assert result.plan is not None
-    assert (result.plan.top_k, result.plan.snippet_chars) == (8, 200)
+    plan = plan_of({"query": "abc"}, route="search")
+    assert (plan.top_k, plan.snippet_chars) == (8, 200)
 
 
 def test_namespace_must_be_granted() -> None:
     caller = Caller(sub="a", namespaces=("mine",), groups=("g",))
     assert problem(run({"query": "abc", "namespace": "other"}, caller=caller))["status"] == 403
-    result = run({"query": "abc", "namespace": "mine"}, caller=caller)
-    assert result.plan is not None
-    assert result.plan.groups == ("g",)
+    assert plan_of({"query": "abc", "namespace": "mine"}, caller=caller).groups == ("g",)
     several = {"query": "abc", "namespaces": ["mine", "other", "mine"]}
     assert "'other'" in problem(run(several, caller=caller))["detail"]
     caller = caller.model_copy(update={"namespaces": ("mine", "other")})
@@ -135,10 +132,9 @@ def test_a_large_body_is_413() -> None:
 
 
 def test_the_ceiling_wins_and_says_so() -> None:
-    result = run({"query": "abc", "budget": {"timeout_s": 60}}, max_timeout_s=5)
-    assert result.plan is not None
-    assert result.plan.budget_limits.timeout_s == 5
-    assert any("ceiling" in warning for warning in result.plan.warnings)
+    plan = plan_of({"query": "abc", "budget": {"timeout_s": 60}}, max_timeout_s=5)
+    assert plan.budget_limits.timeout_s == 5
+    assert any("ceiling" in warning for warning in plan.warnings)
 
 
 def test_cache_keys_depend_on_caller_and_rights() -> None:
@@ -168,8 +164,7 @@ def test_cache_keys_depend_on_caller_and_rights() -> None:
         assert other[0] == key()[0]
         assert other[1] != key()[1]
     assert key(route="search")[1] != key()[1]
-    plan = run({"query": "abc"}).plan
-    assert plan is not None
+    plan = plan_of({"query": "abc"})
     assert plan.cache is None
 
 
@@ -177,11 +172,9 @@ def test_cache_keys_depend_on_caller_and_rights() -> None:
 def test_a_switched_off_provider_neither_embeds_nor_reranks(on: bool) -> None:
     """The switch of one provider is no other one's."""
     chosen = {"embed_provider": "jina", "rerank_provider": "jina", "provider_jina_enabled": on}
-    plan = run({"query": "what is it?"}, **chosen).plan
-    assert plan is not None
+    plan = plan_of({"query": "what is it?"}, **chosen)
     assert (plan.retrieval.embed, plan.rerank) == (on, "yes" if on else "lost")
-    other = run({"query": "what is it?"}, **chosen | {"embed_provider": "openai"}).plan
-    assert other is not None
+    other = plan_of({"query": "what is it?"}, **chosen | {"embed_provider": "openai"})
     assert other.retrieval.embed
 
 
@@ -190,11 +183,9 @@ SEIZURES = {"role": "user", "content": "What is Angelman syndrome?"}
 
 @pytest.mark.parametrize("route", ["answer", "search"])
 def test_follow_ups_keep_their_understood_and_sent_form(route: str) -> None:
-    plan = run({"query": "why?", "history": [SEIZURES]}, route).plan
-    assert plan is not None
+    plan = plan_of({"query": "why?", "history": [SEIZURES]}, route)
     assert (plan.query, plan.sent) == ("why? (Angelman syndrome)", "why?")
-    alone = run({"query": "why?"}, route).plan
-    assert alone is not None
+    alone = plan_of({"query": "why?"}, route)
     assert (alone.query, alone.sent) == ("why?", None)
 
 

@@ -15,7 +15,7 @@ from docstokg.ports import Spans
 
 
 class CountingEncoder:
-    """Counts the texts it computes; both kinds of encoder at once."""
+    """Counts the texts it computes."""
 
     model = "counting"
     dimension = 2
@@ -38,16 +38,6 @@ class CountingEncoder:
             (vector, packed([pack([float(a + 1), float(b)]) for a, b in spans]))
             for vector, spans in zip(whole, parts, strict=True)
         )
-
-    def encode(
-        self, texts: Sequence[str], deadline: Deadline | None
-    ) -> tuple[dict[str, float], ...]:
-        self.computed += texts
-        return tuple({text: 1.5} for text in texts)
-
-    def encode_query(self, text: str, deadline: Deadline | None) -> dict[str, float]:
-        self.computed.append(text)
-        return {text: 0.5}
 
 
 TEXTS = ["b", "aa", "", "b", "é" * 5, "\ud800"]

@@ -266,7 +266,6 @@ CARRIED_ON: Mapping[str, tuple[str, ...]] = {
     "Traverse": ("kg_unavailable",),
     "Synthesize": ("llm_unavailable",),
 }
-FUNCTION_OF = {"Recall": "Retrieve", "Condense": "Synthesize", "Route": "Expand"}
 
 
 def throttled_at(state: str) -> Scenario:
@@ -323,25 +322,26 @@ NAMED = {"status": 400, "code": "namespace_required", "detail": "Name one."}
 @pytest.mark.parametrize(
     ("recalled", "fallback", "status", "searched"),
     [
-        (gives({**NOTHING, "namespace": "alpha"}), "", 200, ["alpha", "alpha"]),
-        (gives({**NOTHING, "namespace": "default"}), "default", 200, ["default", "default"]),
-        (gives({**NOTHING, "namespace": "", "failure": NAMED}), "", 400, []),
-        (gives({**NOTHING, "namespace": "alpha", "reply": REFUSAL}), "", 400, []),
-        (fails("X"), "default", 200, ["default", "default"]),
-        (fails("X"), "", 500, []),
+        ({"namespace": "alpha"}, "", 200, {"alpha"}),
+        ({"namespace": "default"}, "default", 200, {"default"}),
+        ({"namespace": "", "failure": NAMED}, "", 400, set()),
+        ({"namespace": "alpha", "reply": REFUSAL}, "", 400, set()),
+        (None, "default", 200, {"default"}),
+        (None, "", 500, set()),
     ],
 )
 def test_the_recall_step_chooses_a_missing_namespace(
-    recalled: Step, fallback: str, status: int, searched: list[str]
+    recalled: dict[str, Any] | None, fallback: str, status: int, searched: set[str]
 ) -> None:
-    plan, seen = validated(), list[str]()
+    plan, seen = validated(), set[str]()
+    recall = fails("X") if recalled is None else gives({**NOTHING, **recalled})
     plan["plan"] |= {"recalls": True, "namespace": fallback, "choices": ["*"]}
     plan["scope"] = {"namespace": fallback, "groups": []}
 
     def retrieve(payload: dict[str, Any]) -> dict[str, Any]:
         if payload.get("mode") == "recall":
-            return recalled(payload)
-        seen.extend((payload["plan"]["namespace"], payload["scope"]["namespace"]))
+            return recall(payload)
+        seen.update((payload["plan"]["namespace"], payload["scope"]["namespace"]))
         return {"degraded": [], "pool": ["a"]}
 
     outcome = ours(case("recall", status, Validate=lambda _: plan, Retrieve=retrieve))

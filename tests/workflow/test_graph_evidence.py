@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,26 @@ from docstokg_functions.mcp.compact import compact_search, graph_facts
 from docstokg_functions.respond import handler as respond
 from docstokg_functions.retrieve import handler as retrieve
 from docstokg_functions.validate import handler as validate
-from tests.builders import answer_request, refusal
+from tests.builders import answer_request, body_of, refusal
 from tests.conftest import passage, store_of
 from tests.envelopes import event
 from tests.model_server import serving
 
 QUESTION = "What does Dravet syndrome look like?"
+VIEW = {"verbosity": "graph"}
 EDGE = ("MONDO:0100135", "has_phenotype", "HP:0001250")
+
+
+def answer_of(client: Any, **fields: Any) -> dict[str, Any]:
+    return body_of(client.post("/v1/answer", json={"query": QUESTION, **fields}))
+
+
+def search_of(client: Any, **fields: Any) -> dict[str, Any]:
+    return body_of(client.post("/v1/search", json={"query": QUESTION, **fields}))
+
+
+def edges_of(view: dict[str, Any]) -> set[tuple[str, str, str]]:
+    return {(edge["src"], edge["type"], edge["dst"]) for edge in view["edges"]}
 
 
 def stepped(wiring: Wiring, query: str) -> dict[str, Any]:
@@ -68,16 +82,14 @@ def test_an_evidence_object_survives_every_step(wiring: Wiring) -> None:
 
 
 def test_verbosity_graph_shows_the_neighbourhood(small_client: Any) -> None:
-    body = {"query": QUESTION, "verbosity": "graph"}
-    answer = small_client.post("/v1/answer", json=body).json()
-    nodes = {node["id"]: node for node in answer["graph"]["nodes"]}
+    graph = answer_of(small_client, **VIEW)["graph"]
+    nodes = {node["id"]: node for node in graph["nodes"]}
     assert nodes["MONDO:0100135"]["label"] == "Entity"
-    edges = {(edge["src"], edge["type"], edge["dst"]) for edge in answer["graph"]["edges"]}
-    assert EDGE in edges
-    assert answer["graph"]["budget"]["expanded"] > 0
-    assert small_client.post("/v1/answer", json={"query": QUESTION}).json()["graph"] is None
+    assert EDGE in edges_of(graph)
+    assert graph["budget"]["expanded"] > 0
+    assert answer_of(small_client)["graph"] is None
     narrow = {"graph": {"max_nodes_hard": 3, "rel_whitelist": ["mentions"]}}
-    few = small_client.post("/v1/answer", json={**body, "limits": narrow}).json()["graph"]
+    few = answer_of(small_client, limits=narrow, **VIEW)["graph"]
     assert len(few["nodes"]) <= 3
     assert {edge["type"] for edge in few["edges"]} <= {"MENTIONS"}
 
@@ -85,10 +97,8 @@ def test_verbosity_graph_shows_the_neighbourhood(small_client: Any) -> None:
 @pytest.mark.parametrize("relation", [EDGE[1], "RELATED_TO"])
 def test_a_view_of_one_relation_has_its_edges(small_client: Any, relation: str) -> None:
     limits = {"graph": {"rel_whitelist": [relation]}}
-    body = {"query": QUESTION, "verbosity": "graph", "limits": limits}
-    answer = small_client.post("/v1/answer", json=body).json()
-    edges = {(edge["src"], edge["type"], edge["dst"]) for edge in answer["graph"]["edges"]}
-    assert EDGE in edges
+    answer = answer_of(small_client, limits=limits, **VIEW)
+    assert EDGE in edges_of(answer["graph"])
     assert not [warning for warning in answer["warnings"] if "not found near" in warning]
 
 
@@ -96,13 +106,12 @@ def test_only_graph_views_over_the_budget_are_refused(
     small_store: Path, client_for: Callable[..., Any]
 ) -> None:
     client = client_for(small_store, graph_budget_per_minute=1)
-    body = {"query": QUESTION, "verbosity": "graph"}
-    assert client.post("/v1/answer", json=body).status_code == 200
-    refused = client.post("/v1/answer", json=body)
+    answer_of(client, **VIEW)
+    refused = client.post("/v1/answer", json={"query": QUESTION, **VIEW})
     assert refusal(refused) == (429, "graph_budget_exceeded")
     assert refused.headers["content-type"].startswith("application/problem+json")
     assert int(refused.headers["Retry-After"]) > 0
-    assert client.post("/v1/answer", json={"query": QUESTION}).status_code == 200
+    answer_of(client)
 
 
 DISEASES = 30
@@ -129,7 +138,7 @@ def clinic(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> Path:
 def test_synonyms_ids_and_abbreviations_find_the_preferred_name(
     clinic: Path, client_for: Callable[..., Any], question: str
 ) -> None:
-    answer = client_for(clinic).post("/v1/answer", json=answer_request(question)).json()
+    answer = answer_of(client_for(clinic), **answer_request(question))
     first = answer["citations"][0]
     assert first["chunk_id"] == "z"
     assert first["score"] >= 0.3
@@ -148,12 +157,8 @@ def test_a_model_gets_the_questions_other_names(
     with serving() as server:
         client = client_for(clinic, llm_base_url=server.url)
         for question in ("How is Kappler disease treated?", "How is Zorbium syndrome treated?"):
-            body = {
-                "query": question,
-                "synthesis": {"enabled": True},
-                "budget": {"max_tokens_gen": 100, "timeout_s": 25},
-            }
-            assert client.post("/v1/answer", json=body).status_code == 200
+            budget = {"max_tokens_gen": 100, "timeout_s": 25}
+            answer_of(client, query=question, synthesis={"enabled": True}, budget=budget)
         other, same = (sent["messages"][1]["content"] for _, sent in server.requests)
     line = "KG Match: Zorbium syndrome (Disease) - direct mention"
     assert f"{line}, called Kappler disease in the question\n" in other
@@ -169,21 +174,16 @@ def test_dense_views_show_more_than_they_expand(
     ]
     station = {"id": "S:1", "name": "Zurbach station", "type": "Station"}
     store = store_of(tmp_path, cache_dir, {"chunks.jsonl": pages, "entities.jsonl": [station]})
-    body = {"query": "Which train leaves Zurbach station at 7?", "verbosity": "graph"}
-    answer = client_for(store).post("/v1/answer", json=body).json()
+    question = "Which train leaves Zurbach station at 7?"
+    answer = answer_of(client_for(store), query=question, **VIEW)
     budget = answer["graph"]["budget"]
     assert 0 < budget["expanded"] < len(answer["graph"]["nodes"])
     assert budget["pruned"] > 0
     assert "payload_trimmed" not in answer["diagnostics"]["degraded_reasons"]
 
 
-def test_a_search_is_limited_and_counts_graph_additions(
-    small_client: Any,
-) -> None:
-
-    def search(**fields: Any) -> dict[str, Any]:
-        return dict(small_client.post("/v1/search", json={"query": QUESTION, **fields}).json())
-
+def test_a_search_is_limited_and_counts_graph_additions(small_client: Any) -> None:
+    search = partial(search_of, small_client)
     assert len(search(top_k=2)["citations"]) == 2
     wider = search(top_k=2, budget={"max_chunks": 20})
     assert len(wider["citations"]) > 2
@@ -202,13 +202,13 @@ def test_losses_are_named_without_diagnostics(
     copied_store: Path, client_for: Callable[..., Any], tmp_path: Path
 ) -> None:
     client = client_for(copied_store, graph_url=f"sqlite:///{tmp_path / 'nowhere.sqlite'}")
-    answer = client.post("/v1/search", json={"query": QUESTION, "diagnostics": False}).json()
+    answer = search_of(client, diagnostics=False)
     assert answer["diagnostics"] is None
     assert "Degraded: kg_unavailable." in answer["warnings"]
 
 
 def test_an_agent_reads_relations_in_their_direction(small_client: Any) -> None:
-    response = small_client.post("/v1/search", json={"query": QUESTION}).json()
+    response = search_of(small_client)
     ranks = {citation["doc_id"]: citation["rank"] for citation in response["citations"]}
     reasons = {
         citation["doc_id"]: citation["why"]
@@ -230,12 +230,9 @@ def test_the_model_reads_relations_with_their_type(wiring: Wiring) -> None:
 
 
 def test_a_walk_without_question_follows_the_edge_weights(small_client: Any) -> None:
-    response = small_client.post(
-        "/v1/traverse", json={"seed_ids": ["MONDO:0100135"], "max_depth": 1}
-    )
-    assert response.status_code == 200
-    body = response.json()
-    assert EDGE in {(edge["src"], edge["type"], edge["dst"]) for edge in body["edges"]}
+    request = {"seed_ids": ["MONDO:0100135"], "max_depth": 1}
+    body = body_of(small_client.post("/v1/traverse", json=request))
+    assert EDGE in edges_of(body)
     assert body["explain"]["scoring"]["formula"].startswith("weight of the heaviest relation")
     assert body["explain"]["scoring"]["embedding"] is None
     nothing = small_client.post("/v1/traverse", json={"max_depth": 1})
@@ -244,10 +241,8 @@ def test_a_walk_without_question_follows_the_edge_weights(small_client: Any) -> 
 
 
 def test_cursors_of_a_view_continue_where_it_ended(small_client: Any) -> None:
-    body = {"query": QUESTION, "verbosity": "graph"}
-    whole = small_client.post("/v1/answer", json=body).json()["graph"]
-    few = {**body, "limits": {"graph": {"max_nodes_hard": 4}}}
-    view = small_client.post("/v1/answer", json=few).json()["graph"]
+    whole = answer_of(small_client, **VIEW)["graph"]
+    view = answer_of(small_client, limits={"graph": {"max_nodes_hard": 4}}, **VIEW)["graph"]
     cursor = view["budget"]["cursor"]
     assert cursor is not None
     assert (whole["budget"]["cursor"] is None) == (whole["budget"]["skipped"] == 0)

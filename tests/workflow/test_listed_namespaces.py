@@ -1,6 +1,5 @@
 """`docstokg list` and GET /v1/namespaces say how a namespace is now."""
 
-import hashlib
 import json
 import subprocess
 import sys
@@ -10,12 +9,11 @@ from typing import Any
 import pytest
 
 from docstokg.adapters.sqlite.index_writer import SqliteIndexWriter
-from docstokg.contracts.records import ChunkRecord
-from docstokg.domain.identity import chunk_uuid
 from docstokg.domain.vectors import pack
 from docstokg.loading.pipeline import delete_document
 from tests.builders import settings_at
 from tests.conftest import load_folder, opened
+from tests.contract.test_search_index import chunk
 from tests.embedded_store import PLAIN, EmbeddedStore
 
 pytestmark = pytest.mark.timeout(300)
@@ -65,11 +63,8 @@ def test_namespace_without_vectors_has_no_encoder(
     path = tmp_path / "store.sqlite"
     writer = SqliteIndexWriter(path)
     writer.open_load("one", "eight numbers", 8, None, "vectors")
-    digest = hashlib.sha256(TEXT.encode()).hexdigest()
-    names = {"chunk_id": "kiln#0", "doc_id": "kiln", "namespace": "vectors", "run_id": "one"}
-    uuid = chunk_uuid("vectors", "kiln#0")
-    chunk = ChunkRecord(uuid=uuid, text=TEXT, text_sha256=digest, vector=pack([1.0] * 8), **names)
-    writer.put([(chunk, "f")])
+    passage = chunk("kiln#0", TEXT, namespace="vectors", vector=pack([1.0] * 8))
+    writer.put([(passage, "f")])
     writer.close_load("vectors")
     load_folder(folder, path, cache_dir, embed=False, namespace="words")
     encoders = {name: row["encoder"] for name, row in listed(cli, path).items()}
