@@ -52,9 +52,7 @@ class Endpoint:
 class ServiceState:
     """State of a home folder: `up`, `silent` (alive, not answering) or `down`."""
 
-    engine: Engine
     state: str
-    home: Path
     endpoint: Endpoint | None
 
 
@@ -132,9 +130,9 @@ def status(engine: Engine, home: Path) -> ServiceState:
     """Say what runs in `home` now; never start anything."""
     record = _read_record(home)
     if record is None or not alive(record):
-        return ServiceState(engine, "down", home, None)
+        return ServiceState("down", None)
     state = "up" if ready(engine, int(record["port"])) else "silent"
-    return ServiceState(engine, state, home, _endpoint(engine, record))
+    return ServiceState(state, _endpoint(engine, record))
 
 
 def services_folder(cache: Path) -> Path:
