@@ -48,6 +48,11 @@ class Place:
     settings: Settings
     models: dict[str, Any]
 
+    @property
+    def login(self) -> dict[str, str]:
+        """Return address and credentials of the server."""
+        return {"url": self.at.url, "user": self.at.user, "password": self.at.password}
+
     def revive(self) -> None:
         """Start the server again."""
         self.at = services.start(self.engine, self.home, cache=CACHE)

@@ -6,7 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 
 from docstokg.adapters.neo4j.graph import Neo4jGraph
 from docstokg.adapters.neo4j.writer import Neo4jGraphWriter
-from docstokg.contracts.graph import SliceRequest
+from docstokg.contracts.graph import GraphSlice, SliceRequest
 from docstokg.contracts.records import EntityRecord, Scope
 from docstokg.domain.circuit import Circuit
 from docstokg.domain.deadline import Deadline
@@ -40,8 +40,7 @@ def graph_of(place: Place, port: int | None = None, **overrides: Any) -> Neo4jGr
     """A graph whose breaker never stands in the way, unless the test wants one."""
     url = place.at.url if port is None else f"bolt://127.0.0.1:{port}"
     circuit = Circuit(failures=1_000_000)
-    login = {"url": url, "user": place.at.user, "password": place.at.password}
-    graph = Neo4jGraph(**{**login, "circuit": circuit, **overrides})
+    graph = Neo4jGraph(**{**place.login, "url": url, "circuit": circuit, **overrides})
     with contextlib.suppress(DocsToKGError):  # as the composition root does at start
         graph.warm(Deadline.after(5.0))
     return graph
@@ -55,6 +54,10 @@ def test_doctor_names_the_credentials_that_were_refused(
     (graph,) = (diagnosis for diagnosis in examine(wiring) if diagnosis.part == "graph")
     wiring.close()
     assert graph.remedy == "check DOCSTOKG_GRAPH_USER and DOCSTOKG_GRAPH_PASSWORD"
+
+
+def read_slice(graph: Neo4jGraph, seconds: float) -> GraphSlice:
+    return graph.slice(SEIZURE, SPACE, Deadline.after(seconds))
 
 
 @contextmanager
@@ -118,24 +121,21 @@ def test_a_server_killed_during_a_request_comes_back(place: Place) -> None:
 @contextmanager
 def given_up(place: Place) -> Iterator[Neo4jGraph]:
     """A graph with the usual circuit, opened by a server that is down."""
-    graph = graph_of(place, circuit=Circuit())
-    try:
+    with closing(graph_of(place, circuit=Circuit())) as graph:
         for _ in range(5):
             with pytest.raises((Unavailable, Timeout)):
-                graph.slice(SEIZURE, SPACE, Deadline.after(1.5))
+                read_slice(graph, 1.5)
         with pytest.raises(CircuitOpen):
-            graph.slice(SEIZURE, SPACE, Deadline.after(1.5))
+            read_slice(graph, 1.5)
         yield graph
-    finally:
-        graph.close()
 
 
-def first_answer(graph: Neo4jGraph, seconds: float = 120.0) -> DocsToKGError | None:
+def first_answer(graph: Neo4jGraph) -> DocsToKGError | None:
     """Ask until the graph is called again; return the outcome of the first call."""
-    until = time.monotonic() + seconds
+    until = time.monotonic() + 120
     while time.monotonic() < until:
         try:
-            graph.slice(SEIZURE, SPACE, Deadline.after(1.5))
+            read_slice(graph, 1.5)
         except CircuitOpen:
             time.sleep(0.2)
         except DocsToKGError as error:
@@ -155,56 +155,47 @@ def test_a_wrong_password(place: Place) -> None:
 
 
 def test_the_circuit_opens_and_closes_again(place: Place, proxy: Proxy) -> None:
-    graph = graph_of(place, proxy.port, circuit=Circuit(failures=3, recovery_s=1.0))
-    try:
-        assert eventually(lambda: bool(graph.slice(SEIZURE, SPACE, Deadline.after(10.0)).entities))
+    with closing(graph_of(place, proxy.port, circuit=Circuit(failures=3, recovery_s=1.0))) as graph:
+        assert eventually(lambda: bool(read_slice(graph, 10.0).entities))
         proxy.mood = "cut"
         for _ in range(3):
             with pytest.raises(Unavailable):
-                graph.slice(SEIZURE, SPACE, Deadline.after(1.0))
+                read_slice(graph, 1.0)
         with pytest.raises(CircuitOpen):
-            graph.slice(SEIZURE, SPACE, Deadline.after(1.0))
+            read_slice(graph, 1.0)
         proxy.mood = "pass"
         assert eventually(lambda: sliced(graph))
-    finally:
-        graph.close()
 
 
 def test_a_hanging_plan_check_leaves_the_graph_enabled(
     place: Place, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("docstokg.adapters.neo4j.graph.PROBE_WARM_S", 600.0)
-    graph = graph_of(place, proxy.port, circuit=Circuit(failures=3, recovery_s=1.0))
-    try:
-        assert eventually(lambda: bool(graph.slice(SEIZURE, SPACE, Deadline.after(10.0)).entities))
+    with closing(graph_of(place, proxy.port, circuit=Circuit(failures=3, recovery_s=1.0))) as graph:
+        assert eventually(lambda: bool(read_slice(graph, 10.0).entities))
         proxy.mood = "garbage"
         for _ in range(3):  # the first leaves a look behind it, on a line that never ends a reply
             with pytest.raises((Timeout, Unavailable)):
-                graph.slice(SEIZURE, SPACE, Deadline.after(0.5))
+                read_slice(graph, 0.5)
         with pytest.raises(CircuitOpen):
-            graph.slice(SEIZURE, SPACE, Deadline.after(0.5))
+            read_slice(graph, 0.5)
         proxy.mood = "pass"
         assert eventually(lambda: bool(sliced(graph)), seconds=60.0)
-    finally:
-        graph.close()
 
 
 def sliced(graph: Neo4jGraph) -> bool:
     try:
-        return bool(graph.slice(SEIZURE, SPACE, Deadline.after(10.0)).entities)
+        return bool(read_slice(graph, 10.0).entities)
     except DocsToKGError:
         return False
 
 
 def test_refused_and_out_of_time_are_told_apart(place: Place) -> None:
-    graph = graph_of(place, services.free_port())
-    try:
+    with closing(graph_of(place, services.free_port())) as graph:
         with pytest.raises(Unavailable):
-            graph.slice(SEIZURE, SPACE, Deadline.after(5.0))
+            read_slice(graph, 5.0)
         with pytest.raises(Timeout):
-            graph.slice(SEIZURE, SPACE, Deadline.after(0.0))
-    finally:
-        graph.close()
+            read_slice(graph, 0.0)
 
 
 def test_calls_from_many_threads_share_one_loop(place: Place) -> None:
@@ -212,7 +203,7 @@ def test_calls_from_many_threads_share_one_loop(place: Place) -> None:
     sizes: list[int] = []
 
     def look() -> None:
-        sizes.append(len(graph.slice(SEIZURE, SPACE, Deadline.after(30.0)).entities))
+        sizes.append(len(read_slice(graph, 30.0).entities))
 
     try:
         look()
@@ -241,16 +232,11 @@ def test_a_read_only_database_answers_and_refuses_loads(place: Place) -> None:
     services.stop(ENGINE, place.home, kill=True)
     read_only = {"server.databases.read_only": "neo4j"}
     place.at = services.start(ENGINE, place.home, cache=CACHE, extra=read_only)
-    login = {"url": place.at.url, "user": place.at.user, "password": place.at.password}
-    writer = Neo4jGraphWriter(**login)
     try:
-        assert eventually(lambda: _refuses_writes(writer), 60)
-        graph = graph_of(place, timeout_ms=60_000)
-        try:
-            assert graph.slice(SEIZURE, SPACE, Deadline.after(60.0)).entities
-        finally:
-            graph.close()
+        with closing(Neo4jGraphWriter(**place.login)) as writer:
+            assert eventually(lambda: _refuses_writes(writer), 60)
+        with closing(graph_of(place, timeout_ms=60_000)) as graph:
+            assert read_slice(graph, 60.0).entities
     finally:
-        writer.close()
         services.stop(ENGINE, place.home, kill=True)
         place.revive()

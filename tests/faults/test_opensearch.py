@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -13,13 +14,14 @@ from starlette.testclient import TestClient
 from docstokg.adapters.opensearch.index import OpenSearchIndex
 from docstokg.adapters.opensearch.writer import OpenSearchWriter
 from docstokg.contracts.records import Scope
-from docstokg.contracts.retrieval import ChannelQuery
+from docstokg.contracts.retrieval import ChannelQuery, Hit
 from docstokg.domain.circuit import Circuit
 from docstokg.domain.deadline import Deadline
 from docstokg.errors import CircuitOpen, DocsToKGError, Timeout, Unavailable, WrongAnswer
 from docstokg.settings import Settings
 from tests.builders import eventually, refusal
 from tests.contract.real import request as bare
+from tests.contract.test_search_index import chunk
 from tests.faults.real_stores import (
     ASK,
     Place,
@@ -39,6 +41,10 @@ pytestmark = [*SERVICES]
 ENGINE = Engine.OPENSEARCH
 WORDS = [ChannelQuery(channel="bm25", size=5, text="seizures")]
 SPACE = Scope(namespace="default")
+
+
+def search(index: OpenSearchIndex, seconds: float) -> tuple[Hit, ...]:
+    return index.search(WORDS, SPACE, Deadline.after(seconds))[0].hits
 
 
 def seen_through(place: Place, proxy: Proxy) -> Settings:
@@ -76,20 +82,17 @@ def test_without_hydration_it_is_503(through: TestClient, proxy: Proxy, mood: An
 
 def test_no_connection_is_left_behind(place: Place, proxy: Proxy) -> None:
     never = Circuit(failures=1_000_000)
-    index = OpenSearchIndex(url=seen_through(place, proxy).index_url, circuit=never)
-    try:
+    with closing(OpenSearchIndex(url=seen_through(place, proxy).index_url, circuit=never)) as index:
         for mood in ("slow", "drip", "cut"):
             proxy.mood = mood  # type: ignore[assignment]
             for _ in range(4):
                 with pytest.raises(DocsToKGError):
-                    index.search(WORDS, SPACE, Deadline.after(0.3))
+                    search(index, 0.3)
         assert eventually(lambda: proxy.connections() == 0), proxy.connections()
         proxy.mood = "pass"
         for _ in range(20):
-            assert index.search(WORDS, SPACE, Deadline.after(10.0))[0].hits
+            assert search(index, 10.0)
         assert proxy.connections() == 1
-    finally:
-        index.close()
 
 
 def test_a_hung_server(place: Place) -> None:
@@ -105,29 +108,26 @@ def test_a_hung_server(place: Place) -> None:
 
 
 def test_a_hung_server_costs_five_requests_and_recovers(place: Place) -> None:
-    index = OpenSearchIndex(url=place.at.url)
-    try:
-        assert index.search(WORDS, SPACE, Deadline.after(10.0))[0].hits
+    with closing(OpenSearchIndex(url=place.at.url)) as index:
+        assert search(index, 10.0)
         index.info(Deadline.after(10.0))
         with stopped(place.at.pid):
             for _ in range(5):
                 with pytest.raises(Timeout):
-                    index.search(WORDS, SPACE, Deadline.after(0.3))
+                    search(index, 0.3)
             for _ in range(20):
                 with pytest.raises(CircuitOpen):
-                    index.search(WORDS, SPACE, Deadline.after(0.3))
+                    search(index, 0.3)
             with pytest.raises(CircuitOpen):  # what was known of it is no longer said
                 index.info(Deadline.after(1.0))
 
         def answers() -> bool:
             try:
-                return bool(index.search(WORDS, SPACE, Deadline.after(10.0))[0].hits)
+                return bool(search(index, 10.0))
             except CircuitOpen:
                 return False
 
         assert eventually(answers, 10.0)
-    finally:
-        index.close()
 
 
 def test_a_missing_index_is_down_and_named(place: Place) -> None:
@@ -136,12 +136,9 @@ def test_a_missing_index_is_down_and_named(place: Place) -> None:
         health = opened.get("/v1/health")
         assert health.status_code == 503
         assert health.json()["dependencies"]["index"]["state"] == "down"
-    index = OpenSearchIndex(url=place.at.url, name="misspelt")
-    try:
-        with pytest.raises(Unavailable, match=r"'misspelt'.*DOCSTOKG_INDEX_NAME"):
-            index.info(Deadline.after(10.0))
-    finally:
-        index.close()
+    named = pytest.raises(Unavailable, match=r"'misspelt'.*DOCSTOKG_INDEX_NAME")
+    with closing(OpenSearchIndex(url=place.at.url, name="misspelt")) as index, named:
+        index.info(Deadline.after(10.0))
 
 
 def test_a_server_killed_during_a_request_comes_back(place: Place) -> None:
@@ -204,16 +201,13 @@ def test_a_red_index_is_503_and_recovers(place: Place) -> None:
 def test_a_full_disk_stops_loading_and_not_reading(place: Place) -> None:
     block = "index.blocks.read_only_allow_delete"
     bare(place.at.url, "PUT", "/docstokg*/_settings", {block: True})
-    writer = OpenSearchWriter(url=place.at.url)
+    refused = pytest.raises(Unavailable, match="takes no writes")
     try:
         with client(place.settings, **place.models) as opened:
             warm(opened)
-        from tests.contract.test_search_index import chunk
-
-        with pytest.raises(Unavailable, match="takes no writes"):
+        with closing(OpenSearchWriter(url=place.at.url)) as writer, refused:
             writer.put([(chunk("new", "A new chunk.", namespace="default"), "print")])
     finally:
-        writer.close()
         bare(place.at.url, "PUT", "/docstokg*/_settings", {block: None})
 
 
@@ -227,23 +221,16 @@ def test_a_full_disk_stops_loading_and_not_reading(place: Place) -> None:
     ],
 )  # fmt: skip
 def test_an_answer_of_another_shape_is_named_so(answer: bytes) -> None:
-    with answering(answer) as odd:
-        index = OpenSearchIndex(url=odd.url)
-        try:
-            with pytest.raises((WrongAnswer, Unavailable)):
-                index.search(WORDS, SPACE, Deadline.after(5.0))
-            with pytest.raises((WrongAnswer, Unavailable)):
-                index.get(["x"], SPACE, Deadline.after(5.0))
-        finally:
-            index.close()
+    with answering(answer) as odd, closing(OpenSearchIndex(url=odd.url)) as index:
+        with pytest.raises((WrongAnswer, Unavailable)):
+            search(index, 5.0)
+        with pytest.raises((WrongAnswer, Unavailable)):
+            index.get(["x"], SPACE, Deadline.after(5.0))
 
 
 def test_refused_and_out_of_time_are_told_apart() -> None:
-    index = OpenSearchIndex(url=f"http://127.0.0.1:{services.free_port()}")
-    try:
+    with closing(OpenSearchIndex(url=f"http://127.0.0.1:{services.free_port()}")) as index:
         with pytest.raises(Unavailable):
-            index.search(WORDS, SPACE, Deadline.after(5.0))
+            search(index, 5.0)
         with pytest.raises(Timeout):
-            index.search(WORDS, SPACE, Deadline.after(0.0))
-    finally:
-        index.close()
+            search(index, 0.0)

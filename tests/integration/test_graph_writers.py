@@ -3,9 +3,8 @@
 from concurrent.futures import ThreadPoolExecutor
 
 from docstokg.adapters.neo4j.writer import Neo4jGraphWriter
-from docstokg.contracts.records import ChunkNode, MentionRecord
-from docstokg.domain.identity import chunk_uuid
 from tests.contract.real import neo4j_store
+from tests.contract.test_knowledge_graph import chunk, mention, put_mentions
 from tests.services import SERVICES
 
 pytestmark = [*SERVICES]
@@ -17,21 +16,10 @@ CHUNKS = 24
 def write(writer: Neo4jGraphWriter, name: str, names: list[str]) -> None:
     """Mention everything, chunk by chunk in this order, all in one transaction."""
     ids = [f"{name}{number}" for number in range(CHUNKS)]
-    nodes = [
-        ChunkNode(uuid=chunk_uuid(NS, chunk_id), chunk_id=chunk_id, namespace=NS, doc_id=name)
-        for chunk_id in ids
-    ]
-    writer.put_chunks(nodes)
+    writer.put_chunks([chunk(chunk_id, name) for chunk_id in ids])
     share = len(names) // CHUNKS
-    writer.put_mentions(
-        NS,
-        {
-            node.uuid: [
-                MentionRecord(uuid=node.uuid, entity=entity)
-                for entity in names[place * share : (place + 1) * share]
-            ]
-            for place, node in enumerate(nodes)
-        },
+    put_mentions(
+        writer, *(mention(ids[place // share], entity) for place, entity in enumerate(names))
     )
 
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import batched
@@ -28,10 +28,11 @@ from docstokg.adapters.opensearch.server import Server
 from docstokg.adapters.opensearch.writer import OpenSearchWriter
 from docstokg.contracts.records import ChunkRecord, DocumentRecord, Scope
 from docstokg.contracts.retrieval import ChannelQuery
-from docstokg.domain.deadline import Deadline
 from docstokg.domain.vectors import pack
 from docstokg.errors import Timeout
+from tests.contract.test_search_index import chunk as index_chunk
 from tests.jvm.servers import Endpoint, Engine
+from tests.plans import soon
 from tests.services import SERVICES, own_home, start_own
 
 MANY = int(os.environ.get("DOCSTOKG_TEST_CHUNKS", "3000"))
@@ -41,21 +42,14 @@ REPEATED = 50
 pytestmark = [*SERVICES, pytest.mark.timeout(max(600, MANY // 20))]
 SPACE = Scope(namespace="kept")
 VECTORS = [pack(row) for row in np.random.default_rng(7).normal(size=(MANY // REPEATED, 384))]
+WANTED = {"DOCSTOKG_INDEX_SHARDS": "3", "DOCSTOKG_INDEX_REPLICAS": "0"}
 KINDS = {"kept": "chunks", "kept-facts": "facts", "kept-documents": "documents"}
 
 
 def chunk(number: int, vector: bytes | None = None) -> ChunkRecord:
     text = f"Passage {number} about seizures."
-    return ChunkRecord(
-        uuid=f"u{number}",
-        chunk_id=f"c{number}",
-        doc_id="d",
-        namespace="kept",
-        text=text,
-        text_sha256=hashlib.sha256(text.encode()).hexdigest(),
-        run_id="run",
-        vector=vector,
-    )
+    fields = {"uuid": f"u{number}", "doc_id": "d", "namespace": "kept", "vector": vector}
+    return index_chunk(f"c{number}", text, **fields)
 
 
 @dataclass
@@ -63,6 +57,7 @@ class Kept:
     """A server of this test's own, every side of an index there, and a folder for snapshots."""
 
     endpoint: Endpoint
+    at: dict[str, Any]
     repository: dict[str, Any]
     writer: OpenSearchWriter
     reader: OpenSearchIndex
@@ -80,7 +75,7 @@ def stores() -> Iterator[Kept]:
         at = {"url": endpoint.url, "user": endpoint.user, "password": endpoint.password}
         kinds = (OpenSearchWriter, OpenSearchIndex, OpenSearchRegister)
         sides = [kind(name="kept", **at) for kind in kinds]
-        stores = Kept(endpoint, {"location": str(folder)}, *sides, Server(**at))
+        stores = Kept(endpoint, at, {"location": str(folder)}, *sides, Server(**at))
         yield stores
         for connection in (stores.reader, stores.writer, stores.register, stores.server):
             connection.close()
@@ -118,19 +113,34 @@ def test_earlier_snapshot_is_restored_by_hand(stores: Kept) -> None:
         actions.append({"remove_index": {"index": current}})
     call(stores, "POST", "_aliases", json={"actions": actions})
     assert stores.register.text("kept", "d") == "One. Two."
-    assert set(reader.get(["u1", "u2"], SPACE, Deadline.after(30)).chunks) == {"u1", "u2"}
+    assert set(reader.get(["u1", "u2"], SPACE, soon()).chunks) == {"u1", "u2"}
     jobs = Resizing(stores.server, "kept")
     assert jobs.resize() == ()
     writer.open_load("again", None, None, None)
     writer.put([(chunk(3), "three")])
     writer.close_load()
-    assert set(reader.get(["u1", "u3"], SPACE, Deadline.after(30)).chunks) == {"u1", "u3"}
+    assert set(reader.get(["u1", "u3"], SPACE, soon()).chunks) == {"u1", "u3"}
 
 
 def call(stores: Kept, method: str, path: str, **sent: Any) -> dict[str, Any]:
     answer = httpx.request(method, f"{stores.endpoint.url}/{path}", timeout=120, **sent)
     assert answer.is_success, answer.text
     return dict(answer.json())
+
+
+def layouts(stores: Kept, name: str) -> list[str]:
+    """Return a setting of each index."""
+    settings = call(stores, "GET", "kept*/_settings")
+    return [index["settings"]["index"][name] for index in settings.values()]
+
+
+def put_many(stores: Kept, vectors: Sequence[bytes | None]) -> None:
+    """Load MANY chunks with these vectors by turns, and a document."""
+    stores.writer.open_load("run", *(("model", 384) if vectors[0] else (None, None)), None)
+    for numbers in batched(range(MANY), 1_000):
+        stores.writer.put([(chunk(n, vectors[n % len(vectors)]), str(n)) for n in numbers])
+    stores.writer.close_load()
+    stores.register.put([DocumentRecord(namespace="kept", doc_id="d", text="One.")])
 
 
 def digest(jobs: Resizing) -> str:
@@ -181,9 +191,9 @@ class Asking(threading.Thread):
                 ChannelQuery(channel="dense", size=3, vector=VECTORS[number % len(VECTORS)]),
             ]
             try:
-                words, meaning = self._reader.search(queries, SPACE, Deadline.after(30))
+                words, meaning = self._reader.search(queries, SPACE, soon())
                 (first, *_), near = words.hits, [int(hit.uuid[1:]) for hit in meaning.hits]
-                whole = set(self._reader.get([f"u{number}"], SPACE, Deadline.after(30)).chunks)
+                whole = set(self._reader.get([f"u{number}"], SPACE, soon()).chunks)
                 right = {n % len(VECTORS) for n in near} == {number % len(VECTORS)}
                 if first.uuid != f"u{number}" or not right or whole != {f"u{number}"}:
                     self.wrong.append((number, words, meaning))
@@ -199,31 +209,20 @@ class Asking(threading.Thread):
 def scores(reader: OpenSearchIndex) -> list[float]:
     queries = [ChannelQuery(channel="bm25", size=3, text=f"passage {n}") for n in range(20)]
     return [
-        hit.score
-        for result in reader.search(queries, SPACE, Deadline.after(30))
-        for hit in result.hits[:1]
+        hit.score for result in reader.search(queries, SPACE, soon()) for hit in result.hits[:1]
     ]
 
 
 def test_a_resize_killed_twice_completes_without_failed_questions(stores: Kept) -> None:
     writer = stores.writer
-    writer.open_load("run", "model", 384, None)
-    for numbers in batched(range(MANY), 1_000):
-        writer.put([(chunk(n, VECTORS[n % len(VECTORS)]), str(n)) for n in numbers])
-    writer.close_load()
-    stores.register.put([DocumentRecord(namespace="kept", doc_id="d", text="One.")])
+    put_many(stores, VECTORS)
     before = digest(Resizing(stores.server, "kept"))
     scored = scores(stores.reader)
     asking = Asking(stores.reader)
     asking.start()
-    wanted = {"DOCSTOKG_INDEX_SHARDS": "3", "DOCSTOKG_INDEX_REPLICAS": "0"}
     for after_s in (0.0, MANY / 1_500):
-        kill_job(stores.endpoint, "resize", after_s=after_s, **wanted)
-    at = {
-        "url": stores.endpoint.url,
-        "user": stores.endpoint.user,
-        "password": stores.endpoint.password,
-    }
+        kill_job(stores.endpoint, "resize", after_s=after_s, **WANTED)
+    at = stores.at
     server = Server(shards=Shards(3, 0), **at)
     jobs = Resizing(server, "kept")
     begun = time.monotonic()
@@ -234,10 +233,7 @@ def test_a_resize_killed_twice_completes_without_failed_questions(stores: Kept) 
     print(f"{MANY} chunks resized in {time.monotonic() - begun:.0f} s, {asking.asked} questions")
     assert asking.wrong == [] and asking.asked > 20
     assert digest(jobs) == before
-    settings = httpx.get(f"{stores.endpoint.url}/kept*/_settings", timeout=60).json()
-    assert [index["settings"]["index"]["number_of_shards"] for index in settings.values()] == [
-        "3"
-    ] * 3
+    assert layouts(stores, "number_of_shards") == ["3"] * 3
     # Three shards score as one.
     reader = OpenSearchIndex(name="kept", shards=(3, 0), **at)
     assert scores(reader) == pytest.approx(scored)
@@ -245,14 +241,11 @@ def test_a_resize_killed_twice_completes_without_failed_questions(stores: Kept) 
     # Only replicas differ: nothing is copied. And loading goes on.
     assert Resizing(Server(shards=Shards(3, 1), **at), "kept").is_due()
     assert Resizing(Server(shards=Shards(3, 1), **at), "kept").resize() == ()
-    again = httpx.get(f"{stores.endpoint.url}/kept*/_settings", timeout=60).json()
-    assert [index["settings"]["index"]["number_of_replicas"] for index in again.values()] == [
-        "1"
-    ] * 3
+    assert layouts(stores, "number_of_replicas") == ["1"] * 3
     writer.open_load("again", None, None, None)
     writer.put([(chunk(MANY), "new")])
     writer.close_load()
-    assert stores.reader.get([f"u{MANY}"], SPACE, Deadline.after(30)).missing == ()
+    assert stores.reader.get([f"u{MANY}"], SPACE, soon()).missing == ()
     server.close()
 
 
@@ -261,22 +254,11 @@ def test_second_resize_refuses_while_one_runs(
 ) -> None:
     """Else the last to move the aliases would drop the other's new indices."""
     monkeypatch.setattr(resizing, "LIMIT_S", 5.0)
-    writer = stores.writer
-    writer.open_load("run", None, None, None)
-    for numbers in batched(range(MANY), 1_000):
-        writer.put([(chunk(n), str(n)) for n in numbers])
-    writer.close_load()
-    stores.register.put([DocumentRecord(namespace="kept", doc_id="d", text="One.")])
-    at = {
-        "url": stores.endpoint.url,
-        "user": stores.endpoint.user,
-        "password": stores.endpoint.password,
-    }
-    server = Server(shards=Shards(2, 0), **at)
+    put_many(stores, [None])
+    server = Server(shards=Shards(2, 0), **stores.at)
     jobs = Resizing(server, "kept")
     before = digest(jobs)
-    wanted = {"DOCSTOKG_INDEX_SHARDS": "3", "DOCSTOKG_INDEX_REPLICAS": "0"}
-    with begun_job(stores.endpoint, "resize", **wanted) as begun:
+    with begun_job(stores.endpoint, "resize", **WANTED) as begun:
         begun.send_signal(signal.SIGSTOP)
         with pytest.raises(Timeout, match="load or resize"):
             jobs.resize()

@@ -1,8 +1,6 @@
 """What only the real index does: it counts tokens, and refuses an index of another layout."""
 
-import hashlib
 import json
-import uuid
 from pathlib import Path
 
 import pytest
@@ -11,11 +9,12 @@ from docstokg.adapters.sqlite.index import SqliteIndex
 from docstokg.adapters.sqlite.index_writer import SqliteIndexWriter
 from docstokg.contracts.records import ChunkRecord, Scope
 from docstokg.contracts.retrieval import ChannelQuery
-from docstokg.domain.deadline import Deadline
 from docstokg.errors import Misconfigured
 from docstokg.ports import IndexWriter, SearchIndex
 from tests.contract.real import opensearch_store, request
+from tests.contract.test_search_index import chunk as index_chunk
 from tests.jvm.servers import Engine
+from tests.plans import soon
 from tests.services import SERVICES, server
 
 pytestmark = [*SERVICES]
@@ -23,19 +22,8 @@ SPACE = Scope(namespace="n")
 QUESTION = ChannelQuery(channel="splade", size=10, weights={"common": 1.0, "rare.": 0.8})
 
 
-def chunk(name: str, sparse: dict[str, float], title: str = "") -> ChunkRecord:
-    text = f"text of {name}"
-    return ChunkRecord(
-        uuid=str(uuid.uuid5(uuid.NAMESPACE_URL, f"docstokg:n/{name}")),
-        chunk_id=name,
-        namespace="n",
-        doc_id=name,
-        title=title,
-        text=text,
-        text_sha256=hashlib.sha256(text.encode()).hexdigest(),
-        sparse=sparse,
-        run_id="r",
-    )
+def chunk(name: str, sparse: dict[str, float]) -> ChunkRecord:
+    return index_chunk(name, f"text of {name}", namespace="n", sparse=sparse)
 
 
 def load(writer: IndexWriter, run: str, *chunks: ChunkRecord) -> None:
@@ -45,12 +33,10 @@ def load(writer: IndexWriter, run: str, *chunks: ChunkRecord) -> None:
 
 
 def hit_ids(index: SearchIndex, *queries: ChannelQuery) -> list[str]:
-    (result,) = index.search(queries, SPACE, Deadline.after(30.0))
+    (result,) = index.search(queries, SPACE, soon())
     names = {
         item.uuid: item.chunk_id
-        for item in index.get(
-            [hit.uuid for hit in result.hits], SPACE, Deadline.after(30.0)
-        ).chunks.values()
+        for item in index.get([hit.uuid for hit in result.hits], SPACE, soon()).chunks.values()
     }
     return [names[hit.uuid] for hit in result.hits]
 
@@ -62,11 +48,11 @@ def test_rare_tokens_weigh_more_as_in_embedded_indices(tmp_path: Path) -> None:
     with opensearch_store() as real:
         for index, writer in (embedded, real):
             load(writer, "1", *first)
-            index.info(Deadline.after(30.0))
+            index.info(soon())
             assert hit_ids(index, QUESTION)[0] == "r"
             # Once the token is everywhere and the other is not, it is the other way round.
             load(writer, "2", *(chunk(f"more{n}", {"rare.": 0.5}) for n in range(60)))
-            index.info(Deadline.after(30.0))
+            index.info(soon())
             assert hit_ids(index, QUESTION)[0] == "c7"
     for side in embedded:
         side.close()
