@@ -30,9 +30,15 @@ class Input(NamedTuple):
 
 
 def paged(
-    pages: Sequence[Sequence[Piece]], annotations: Sequence[bytes] = (), form: str = ""
+    pages: Sequence[Sequence[Piece]],
+    annotations: Sequence[bytes] = (),
+    form: str = "",
+    size: int = 11,
 ) -> bytes:
-    """Write a PDF of these pages; `annotations`: objects from number 3 + 2 x pages."""
+    """Write a PDF of these pages; `annotations`: objects from number 3 + 2 x pages.
+
+    `size`: of the font in points.
+    """
     count = len(pages)
     kids = " ".join(f"{4 + 2 * n} 0 R" for n in range(count))
     objects = [
@@ -42,14 +48,14 @@ def paged(
     annots = "".join(f"{3 + 2 * count + n} 0 R " for n in range(len(annotations)))
     font = "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"
     for number, pieces in enumerate(pages):
-        drawn = "".join(f"BT /F1 11 Tf {x} {y} Td ({text}) Tj ET\n" for x, y, text in pieces)
+        drawn = "".join(f"BT /F1 {size} Tf {x} {y} Td ({text}) Tj ET\n" for x, y, text in pieces)
         objects += [
             f"<</Length {len(drawn)}>>stream\n{drawn}\nendstream".encode(),
             f"<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]/Contents {3 + 2 * number} 0 R"
             f"/Annots[{annots}]/Resources<</Font<</F1{font}>>>>>>".encode(),
         ]
-    size = len(objects) + len(annotations) + 1
-    return pdf([*objects, *annotations], b"<</Size %d/Root 1 0 R>>" % size)
+    count = len(objects) + len(annotations) + 1
+    return pdf([*objects, *annotations], b"<</Size %d/Root 1 0 R>>" % count)
 
 
 def table_row(y: int, *cells: str) -> list[Piece]:
@@ -57,7 +63,7 @@ def table_row(y: int, *cells: str) -> list[Piece]:
     return [(60 + 130 * at, y, cell) for at, cell in enumerate(cells)]
 
 
-def _saved(save: Callable[[io.BytesIO], None]) -> bytes:
+def saved(save: Callable[[io.BytesIO], None]) -> bytes:
     out = io.BytesIO()
     save(out)
     return out.getvalue()
@@ -73,7 +79,7 @@ def _word(*rows: Sequence[str], text: str = "", bold: bool = False) -> bytes:
             for column, value in enumerate(row):
                 run = table.cell(at, column).paragraphs[0].add_run(value)
                 run.bold = bold and not at
-    return _saved(document.save)
+    return saved(document.save)
 
 
 def _hidden() -> bytes:
@@ -81,7 +87,7 @@ def _hidden() -> bytes:
     document.add_paragraph("The hall of Orlo has 40 seats.")
     run = document.add_paragraph().add_run("The safe of Orlo has the code 7719.")
     run.font.hidden = True
-    return _saved(document.save)
+    return saved(document.save)
 
 
 def _boxed() -> bytes:
@@ -100,7 +106,7 @@ def _boxed() -> bytes:
     outer = OxmlElement("w:r")
     outer.append(holder)
     paragraph._p.append(outer)
-    return _saved(document.save)
+    return saved(document.save)
 
 
 def _hyphens() -> bytes:
@@ -111,7 +117,7 @@ def _hyphens() -> bytes:
     remainder.text = "Up hall wait 3 days."
     remainder.set(qn("xml:space"), "preserve")
     run._r.append(remainder)
-    return _saved(document.save)
+    return saved(document.save)
 
 
 def _sheet(rows: str, styles: str = "", merged: str = "") -> bytes:

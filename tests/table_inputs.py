@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import docx
 
-from tests.strange_inputs import paged, table_row
+from tests.strange_inputs import paged, saved, table_row
 from tests.unit.test_office_formats import xlsx
 
 Rows = Sequence[Sequence[str]]
@@ -258,9 +258,7 @@ def _docx(table: Table) -> bytes:
         for at, row in enumerate(rows):
             for column, value in enumerate(row):
                 grid.cell(at, column).text = value
-    out = io.BytesIO()
-    document.save(out)
-    return out.getvalue()
+    return saved(document.save)
 
 
 def _html(table: Table) -> bytes:

@@ -12,7 +12,6 @@ import struct
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -21,59 +20,25 @@ import pytest
 from pypdf import PdfWriter
 from pypdf.generic import DecodedStreamObject, NameObject, read_object
 
-from benchmarks.hostile_files import pdf as write_pdf
 from benchmarks.scanned import pdf as pages_pdf
 from benchmarks.scanned import scanned
 from docstokg.adapters.conversion import child as conversion_child
 from docstokg.adapters.conversion.parent import ChildConverter
-from docstokg.adapters.onnx.wordpieces import WordPieces
 from docstokg.contracts.outline import Outline
 from docstokg.domain.layout import boxes, certainty, unpacked
 from docstokg.errors import LoadError
-from docstokg.loading.read.raw_input import RawChunk
 from docstokg.loading.read.rejects import Rejected, RejectLog
 from docstokg.loading.read.sources import find_files
-from docstokg.loading.readers.documents import document_chunks, read_documents
 from tests.embedded_store import EmbeddedStore
+from tests.strange_inputs import paged, saved
+from tests.unit.test_office_formats import child, convert_file, opened, packed
 
-PIECES = WordPieces()
-
-
-@pytest.fixture(scope="module")
-def child() -> Iterator[ChildConverter]:
-    converter = ChildConverter()
-    yield converter
-    converter.close()
+__all__ = ["child", "convert_file"]
 
 
-def convert_file(child: ChildConverter, path: Path, raw: bytes) -> tuple[str, list[RawChunk]]:
-    path.write_bytes(raw)
-    (document,) = read_documents(path, path.name, child)
-    chunks = list(document_chunks(document, path.name, PIECES))
-    for chunk in chunks:
-        assert chunk.char_start is not None
-        end = chunk.char_start + len(chunk.text)
-        assert document.text[chunk.char_start : end] == chunk.text
-    return document.text, chunks
-
-
-def pdf(pages: list[str], title: str = "") -> bytes:
-    """A PDF with a text layer, written by hand: one line of text a page."""
-    objects = [b"<< /Type /Catalog /Pages 2 0 R >>", b""]
-    kids = []
-    for page in pages:
-        stream = f"BT /F1 12 Tf 72 720 Td ({page}) Tj ET".encode()
-        objects.append(b"<< /Length %d >>\nstream\n%s\nendstream" % (len(stream), stream))
-        objects.append(
-            b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents %d 0 R /Resources "
-            b"<< /Font << /F1 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >> >> >>"
-            % len(objects)
-        )
-        kids.append(b"%d 0 R" % len(objects))
-    objects[1] = b"<< /Type /Pages /Kids [%s] /Count %d >>" % (b" ".join(kids), len(kids))
-    objects.append(b"<< /Title (%s) >>" % title.encode())
-    trailer = b"<< /Size %d /Root 1 0 R /Info %d 0 R >>" % (len(objects) + 1, len(objects))
-    return write_pdf(objects, trailer)
+def pdf(pages: list[str]) -> bytes:
+    """A PDF with a text layer: one line of text a page."""
+    return paged([[(72, 720, page)] for page in pages], size=12)
 
 
 def docx_file() -> bytes:
@@ -86,12 +51,10 @@ def docx_file() -> bytes:
     table = document.add_table(rows=2, cols=2)
     for place, words in enumerate(("who", "days", "all", "28")):
         table.rows[place // 2].cells[place % 2].text = words
-    out = io.BytesIO()
-    document.save(out)
-    return out.getvalue()
+    return saved(document.save)
 
 
-def test_navigation_to_other_pages_is_no_page_text(child, tmp_path):
+def test_navigation_to_other_pages_is_no_page_text(convert_file):
     page = b"""<html><body>
     <table class="nav"><tr><td>Manual</td><td><a href="u.html">Up</a></td></tr></table>
     <div role="navigation"><ul><li><a href="a.html">Assertions</a></li></ul></div>
@@ -102,15 +65,14 @@ def test_navigation_to_other_pages_is_no_page_text(child, tmp_path):
       <a rel="next" href="n.html">Threads</a> come next.</p>
     <ul><li class="breadcrumb">Home</li><li>Locks are counted.</li></ul></form>
     </body></html>"""
-    text, _ = convert_file(child, tmp_path / "locks.html", page)
+    text, _ = convert_file("locks.html", page)
     article = "Locks A lock is taken once. Threads come next. - Locks are counted."
     assert " ".join(text.split()) == article
 
 
-def test_html_text_keeps_headings_lists_options_and_tables(child, tmp_path):
+def test_html_text_keeps_headings_lists_options_and_tables(convert_file):
     text, chunks = convert_file(
-        child,
-        tmp_path / "a.html",
+        "a.html",
         b"<title>Page</title><nav>Home</nav><main><h1>tar</h1><p>An <b>ar</b>chiver.</p>"
         b"<h2 id=opts>Options</h2><dl><dt>-x<dd>Extract files.</dl><ul><li>a<ul><li>b</ul></ul>"
         b"<table><tr><th>n<th>v<tr><td>1<td>2</table><pre>tar -x\n  -f</pre></main>"
@@ -128,14 +90,14 @@ def test_html_text_keeps_headings_lists_options_and_tables(child, tmp_path):
     ]
 
 
-def test_html_code_in_lists_and_descriptions_keeps_lines(child, tmp_path):
+def test_html_code_in_lists_and_descriptions_keeps_lines(convert_file):
     """It was one line with the words around it, and a class's methods were one with its own."""
     page = b"""<h1>T</h1><ol><li>Convert:<pre>
 a := 1
   b()</pre>as above.<ul><li>below</ul><li><p>Or</p><div class="code"><pre>x = 2</pre></div></ol>
 <dl><dt>class Foo(x) &para;</dt><dd><p>A <b>foo</b>.</p><p>It is used.</p><pre>Foo(1)
 Foo(2)</pre><dl><dt>bar()<dd><p>Do bar.</p><dt>baz()<dd></dl><ul><li>one<li>two</ul>After.</dl>"""
-    text, _ = convert_file(child, tmp_path / "t.html", page)
+    text, _ = convert_file("t.html", page)
     assert text.strip().split("\n\n") == [
         "T",
         "1. Convert:",
@@ -151,33 +113,33 @@ Foo(2)</pre><dl><dt>bar()<dd><p>Do bar.</p><dt>baz()<dd></dl><ul><li>one<li>two<
     ]
 
 
-def test_html_code_is_found_in_any_container(child, tmp_path):
+def test_html_code_is_found_in_any_container(convert_file):
     page = (
         b"<dl><dt>a<dd>A.<dd>B.<pre>b\n  c</pre></dl><ul><li>d<x-y><pre>e</pre><pre>f</pre></x-y>"
     )
     page += b"<ul><li>g" * 20 + b"<pre>h</pre>"
-    text, _ = convert_file(child, tmp_path / "t.html", page)
+    text, _ = convert_file("t.html", page)
     parts = text.strip("\n").split("\n\n")
     assert parts[:6] == ["a\n    A.", "B.", "    b\n      c", "- d", "    e", "    f"]
     assert parts[6].startswith("  - g\n    - g")
     assert parts[7] == " " * 16 + "h"
 
 
-def test_rst_keeps_its_text_and_inserts_nothing(child, tmp_path):
+def test_rst_keeps_its_text_and_inserts_nothing(convert_file, tmp_path):
     secret = tmp_path / "secret.txt"
     secret.write_text("the secret", "utf-8")
     source = (
         "=====\nCMake\n=====\n\nIt builds.\n\nSub *one*\n---------\n\n-k\n   Goes on.\n\n"
         f".. include:: {secret}\n\n.. raw:: html\n   :file: {secret}\n\n.. toctree::\n\n   x\n"
     )
-    text, chunks = convert_file(child, tmp_path / "a.rst", source.encode())
+    text, chunks = convert_file("a.rst", source.encode())
     assert text == source
     assert [(c.section, c.headings) for c in chunks] == [("CMake", ()), ("Sub one", ())]
     assert "the secret" not in "".join(c.text for c in chunks)
     assert chunks[0].text.startswith("=====\nCMake\n=====")
 
 
-def test_rst_with_any_foreign_directive_is_read(child, tmp_path):
+def test_rst_with_any_foreign_directive_is_read(convert_file):
     source = (
         "add_test\n--------\n\nAdds :command:`add_test`.\n\n.. versionadded:: 3.1\n\n"
         ".. code-block:: cmake\n\n  add_test(a)\n\n.. code-block:: c++\n\n  int a;\n\n|x| `y`__\n"
@@ -186,20 +148,20 @@ def test_rst_with_any_foreign_directive_is_read(child, tmp_path):
         "\n.. math:: f\n"
         "\n.. header:: g\n\n.. include:: /etc/hostname\n\nIt reads YAML.\n"
     )
-    _, chunks = convert_file(child, tmp_path / "a.rst", source.encode())
+    _, chunks = convert_file("a.rst", source.encode())
     assert {c.section for c in chunks} == {"add_test", "Yq"}
     assert "int a;" in chunks[0].text and "It reads YAML." in chunks[-1].text
 
 
-def test_docx_headings_lists_and_tables(child, tmp_path):
-    text, chunks = convert_file(child, tmp_path / "a.docx", docx_file())
+def test_docx_headings_lists_and_tables(convert_file):
+    text, chunks = convert_file("a.docx", docx_file())
     assert [c.section for c in chunks] == ["Handbook", "Leave"]
     assert "- one\n- two" in text
     assert "who: all; days: 28" in text
     assert {c.title for c in chunks} == {"Handbook"}
 
 
-def test_pdf_table_rows_have_places_and_a_drawing(child, tmp_path):
+def test_pdf_table_rows_have_places_and_a_drawing(child, convert_file):
     cells = [("Part", "Weight"), ("Seal", "4 kg"), ("Bolt", "7 kg")]
     lines = "".join(f"60 {y} m 260 {y} l S " for y in (640, 660, 680, 700))
     lines += "".join(f"{x} 640 m {x} 700 l S " for x in (60, 160, 260))
@@ -212,28 +174,27 @@ def test_pdf_table_rows_have_places_and_a_drawing(child, tmp_path):
     stream = DecodedStreamObject()
     stream.set_data((lines + words).encode())
     writer.pages[0][NameObject("/Contents")] = writer._add_object(stream)
-    stream = io.BytesIO()
-    writer.write(stream)
-    _, (chunk,) = convert_file(child, tmp_path / "a.pdf", stream.getvalue())
+    raw = saved(writer.write)
+    _, (chunk,) = convert_file("a.pdf", raw)
     assert chunk.text == "Part: Seal; Weight: 4 kg.\n\nPart: Bolt; Weight: 7 kg."
     at = chunk.text.index("Part: Bolt")
     (box,) = boxes(unpacked(chunk.layout, at, len(chunk.text)), 1)
     height = float(writer.pages[0].mediabox.height)
     assert (box.x0, box.y0 < height - 645 < box.y1) == (pytest.approx(70, abs=1), True)
     assert box.y0 > height - 660 and box.x1 < 200
-    assert child.draw(stream.getvalue(), 1).startswith(b"\x89PNG")
+    assert child.draw(raw, 1).startswith(b"\x89PNG")
     with pytest.raises(LoadError, match="1 pages"):
-        child.draw(stream.getvalue(), 2)
+        child.draw(raw, 2)
 
 
 @pytest.mark.slow
-def test_scanned_pages_have_places_and_confidence(child, tmp_path):
+def test_scanned_pages_have_places_and_confidence(convert_file):
     lines = ["The pump is oiled every fourth week.", "", "Its valve is closed by hand."]
     picture = scanned(lines, "Helvetica", random.Random(2)), "XObject", "595 0 0 842 0 0 cm /X Do"
     font = b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"
     page = font, "Font", "BT /X 11 Tf 60 700 Td (Told.) Tj ET"
     raw = pages_pdf([page, picture])
-    _, (first, chunk) = convert_file(child, tmp_path / "a.pdf", raw)
+    _, (first, chunk) = convert_file("a.pdf", raw)
     assert (first.text, first.page, chunk.page) == ("Told.", 1, 2)
     assert chunk.text.split() == " ".join(lines).split()
     places = unpacked(chunk.layout, at := chunk.text.index("valve"), at + 5)
@@ -261,7 +222,7 @@ CMAP = b"""/CIDInit /ProcSet findresource begin begincmap
 endcmap end"""
 
 
-def test_a_pdf_as_programs_write_it_is_read(tmp_path):
+def test_a_pdf_as_programs_write_it_is_read():
     """Packed streams, a font with a table of its own: a fresh process meets them once limited."""
     writer = PdfWriter(clone_from=io.BytesIO(pdf(["OIL THE PUMP!"])))
     table = DecodedStreamObject()
@@ -270,14 +231,10 @@ def test_a_pdf_as_programs_write_it_is_read(tmp_path):
         page.compress_content_streams()
         font = page["/Resources"]["/Font"]["/F1"]
         font[NameObject("/ToUnicode")] = writer._add_object(table.flate_encode())
-    out = io.BytesIO()
-    writer.write(out)
     fresh = ChildConverter()
-    try:
-        _, chunks = convert_file(fresh, tmp_path / "a.pdf", out.getvalue())
-    finally:
-        fresh.close()
-    assert [(c.page, c.text) for c in chunks] == [(1, "oil the pumpΩ")]
+    (outline,) = fresh.convert(".pdf", saved(writer.write))
+    fresh.close()
+    assert outline.text.strip() == "oil the pumpΩ"
 
 
 def blank_font() -> bytes:
@@ -299,7 +256,7 @@ def blank_font() -> bytes:
     return struct.pack(">I4H", 0x10000, len(tables), 0, 0, 0) + index + b"".join(tables.values())
 
 
-def test_digits_without_shapes_are_not_lowered(child, tmp_path):
+def test_digits_without_shapes_are_not_lowered(convert_file):
     """Programs for scans write their text in a font of empty glyphs."""
     writer = PdfWriter(clone_from=io.BytesIO(pdf(["Sum 348 crowns"])))
     table, program = DecodedStreamObject(), DecodedStreamObject()
@@ -313,65 +270,58 @@ def test_digits_without_shapes_are_not_lowered(child, tmp_path):
     font.update(read_object(io.BytesIO(written % (b"500 " * 95)), writer))
     font["/FontDescriptor"][NameObject("/FontFile2")] = writer._add_object(program)
     font[NameObject("/ToUnicode")] = writer._add_object(table)
-    out = io.BytesIO()
-    writer.write(out)
-    text, _ = convert_file(child, tmp_path / "scan.pdf", out.getvalue())
+    text, _ = convert_file("scan.pdf", saved(writer.write))
     assert text.strip() == "Sum 348 crowns"
 
 
-def test_letters_of_turned_text_are_not_lowered(child, tmp_path):
+def test_letters_of_turned_text_are_not_lowered(convert_file):
     turned = pdf(["Drill) Tj 0 1 -1 0 200 300 Tm (Tighten the gland"])
-    text, _ = convert_file(child, tmp_path / "turned.pdf", turned)
+    text, _ = convert_file("turned.pdf", turned)
     assert text.split() == ["Drill", "Tighten", "the", "gland"]
 
 
-def test_csv_rows_are_passages_with_column_names(child, tmp_path):
-    _, chunks = convert_file(
-        child, tmp_path / "a.csv", "Stadt;Höhe\nUlm;478\nBonn;60\n".encode("cp1252")
-    )
+def test_csv_rows_are_passages_with_column_names(convert_file):
+    _, chunks = convert_file("a.csv", "Stadt;Höhe\nUlm;478\nBonn;60\n".encode("cp1252"))
     assert [c.text for c in chunks] == ["Stadt: Ulm\nHöhe: 478", "Stadt: Bonn\nHöhe: 60"]
 
 
-def test_a_notebook_is_its_cells(child, tmp_path):
+def test_a_notebook_is_its_cells(convert_file):
     book = {
         "cells": [
             {"cell_type": "markdown", "source": ["# Fit\n", "\n", "Why it fits."]},
             {"cell_type": "code", "source": "1 + 1", "outputs": [{"data": {"text/plain": "2"}}]},
         ]
     }
-    text, chunks = convert_file(child, tmp_path / "a.ipynb", json.dumps(book).encode())
+    text, chunks = convert_file("a.ipynb", json.dumps(book).encode())
     assert text == "# Fit\n\nWhy it fits.\n\n1 + 1\nOutput: 2\n\n"
     assert [(c.section, c.title) for c in chunks] == [("Fit", "Fit")]
 
 
-def test_json_documents_and_other_json(child, tmp_path):
-    path = tmp_path / "a.json"
-    path.write_text(
-        json.dumps([{"text": "One.", "doc_id": "x", "acl": ["hr"], "by": "me"}, {"text": "Two."}])
-    )
-    first, two = read_documents(path, "a.json", child)
+def test_json_documents_and_other_json(child, convert_file, tmp_path):
+    rows = [{"text": "One.", "doc_id": "x", "acl": ["hr"], "by": "me"}, {"text": "Two."}]
+    first, two = opened(child, tmp_path / "a.json", json.dumps(rows).encode())
     assert (first.doc_id, first.fields["acl"], first.metadata) == ("x", ("hr",), {"by": "me"})
     assert (two.doc_id, two.text) == ("a.json/1", "Two.")
-    text, _ = convert_file(child, path, b'{"menu": {"items": ["tea", "milk"], "open": true}}')
+    text, _ = convert_file("a.json", b'{"menu": {"items": ["tea", "milk"], "open": true}}')
     assert text == "menu.items: tea, milk\nmenu.open: true\n\n"
 
 
-def test_values_of_one_json_object_are_a_record(child, tmp_path):
+def test_values_of_one_json_object_are_a_record(convert_file):
     place = {"depot": "Veska", "head": {"name": "Ivo", "desk": 4}, "bays": [{"no": 1}, {"no": 2}]}
-    text, _ = convert_file(child, tmp_path / "a.json", json.dumps(place).encode())
+    text, _ = convert_file("a.json", json.dumps(place).encode())
     assert text == "depot: Veska\nhead.name: Ivo\nhead.desk: 4\n\nbays.no: 1\n\nbays.no: 2\n\n"
     options = {"wait": {"value": 3, "unit": "ms"}, "tries": {"value": 9, "unit": ""}}
-    text, _ = convert_file(child, tmp_path / "b.json", json.dumps(options).encode())
+    text, _ = convert_file("b.json", json.dumps(options).encode())
     assert text == "wait.value: 3\nwait.unit: ms\n\ntries.value: 9\n\n"
 
 
-def test_json_lines_are_records(child, tmp_path):
+def test_json_lines_are_records(child, convert_file, tmp_path):
     raw = b'\xef\xbb\xbf{"key": "T-1", "status": "open"}\r\n\n{"key": "T-2", "status": "shut"}\n'
-    text, _ = convert_file(child, tmp_path / "log.jsonl", raw)
+    text, _ = convert_file("log.jsonl", raw)
     assert text.split("\n\n")[:2] == ["key: T-1\nstatus: open", "key: T-2\nstatus: shut"]
-    path = tmp_path / "notes.ndjson"
-    path.write_text('{"text": "One."}\n{"text": "Two."}')
-    assert [each.text for each in read_documents(path, "n", child)] == ["One.", "Two."]
+    raw = b'{"text": "One."}\n{"text": "Two."}'
+    documents = opened(child, tmp_path / "notes.ndjson", raw)
+    assert [document.text for document in documents] == ["One.", "Two."]
 
 
 def word_file(document: bytes, without: str = "-") -> bytes:
@@ -389,16 +339,21 @@ def word_file(document: bytes, without: str = "-") -> bytes:
 WORDS = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 
 
-def test_a_docx_without_styles_with_huge_column_spans(child, tmp_path):
+def test_a_docx_without_styles_with_huge_column_spans(convert_file):
     cell = "<w:tc><w:tcPr>{}</w:tcPr><w:p><w:r><w:t>{}</w:t></w:r></w:p></w:tc>".format
     wide = "<w:gridSpan w:val='1000000'/>"
     row = f"<w:tr>{cell(wide, 'who')}{cell('', 'days')}</w:tr>"
     body = f"<w:p><w:r><w:t>Plain words.</w:t></w:r></w:p><w:tbl>{row * 300}</w:tbl>"
     document = f"<w:document xmlns:w='{WORDS}'><w:body>{body}</w:body></w:document>"
     raw = word_file(document.encode(), without="styles.xml")
-    text, _ = convert_file(child, tmp_path / "a.docx", raw)
+    text, _ = convert_file("a.docx", raw)
     assert text.startswith("Plain words.")
     assert text.count("who") == text.count("days") >= 299
+
+
+ENTITIES = "".join(f'<!ENTITY l{n + 1} "{f"&l{n};" * 10}">' for n in range(9))
+EXPANDING = f'<!DOCTYPE d [<!ENTITY l0 "ha">{ENTITIES}]>'
+OUTSIDE = '<!DOCTYPE d [<!ENTITY x SYSTEM "file:///etc/passwd">]>'
 
 
 @pytest.mark.parametrize(
@@ -421,34 +376,43 @@ def test_a_docx_without_styles_with_huge_column_spans(child, tmp_path):
         ("a.html", b"<div>" * 5_000 + b"x", "nested deeper"),
         ("a.csv", b"", "no rows"),
         ("a.txt", b"\x89PNG\r\n\x1a\n\0\0\0", "NUL"),
+        ("a.xlsx", b"PK\x03\x04 broken", "not a valid XLSX"),
+        ("a.xlsx", packed({"x": "y"}), "not a valid XLSX"),
+        ("a.pptx", packed({"_rels/.rels": "<a"}), "not a valid PPTX"),
+        ("a.odt", packed({"x": "y"}), "not a valid OpenDocument"),
+        ("a.epub", packed({"x": "y"}), "not a valid EPUB"),
+        ("a.eml", b"\0\0\0", "not an e-mail"),
+        ("a.mbox", b"Hello", "not a mailbox"),
+        ("a.rtf", b"Hello", "not an RTF file"),
+        ("a.odt", packed({"content.xml": "<a" * 3}), "not a valid OpenDocument"),
+        ("a.odt", packed({"content.xml": "<a>" * 5_000}), "nested deeper"),
+        ("a.odt", packed({"content.xml": f"{EXPANDING}<d>&l9;</d>"}), "entities"),
+        ("a.odt", packed({"content.xml": f"{OUTSIDE}<d>&x;</d>"}), "entities"),
+        ("a.gz", gzip.compress(b"\0" * (201 << 20), 9), "unpacks to more than"),
+        ("a.zip", packed({f"{n}.txt": "x" for n in range(1_001)}), "more than 1,000"),
+        ("a.js", b"x" * 6_000, "minified or generated"),
+        ("a.7", b"\x7fELF\0", "NUL"),
     ],
 )  # fmt: skip
 def test_unreadable_files_are_rejected_with_a_reason(
     child, tmp_path, name: str, raw: bytes, reason: str
 ):
-    path = tmp_path / name
-    path.write_bytes(raw)
     with pytest.raises(Rejected, match=reason):
-        read_documents(path, name, child)
+        opened(child, tmp_path / name, raw)
 
 
 def test_a_bomb_is_not_unpacked(child, tmp_path):
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as package:
-        package.writestr("[Content_Types].xml", b"<x/>")
-        package.writestr("word/document.xml", b" " * (201 * 1024 * 1024))
+    raw = packed({"word/document.xml": b" " * (201 * 1024 * 1024)})
     with pytest.raises(LoadError, match="unpacks to"):
-        child.convert(".docx", out.getvalue())
+        child.convert(".docx", raw)
 
 
 def test_an_encrypted_pdf_is_said_to_be(child):
     writer = PdfWriter()
     writer.add_blank_page(100, 100)
     writer.encrypt("secret", algorithm="RC4-128")
-    out = io.BytesIO()
-    writer.write(out)
     with pytest.raises(LoadError, match="encrypted"):
-        child.convert(".pdf", out.getvalue())
+        child.convert(".pdf", saved(writer.write))
 
 
 def _opens_a_file(raw: bytes) -> tuple[Outline, ...]:

@@ -24,6 +24,7 @@ from docstokg.loading.write.removal import delete_namespace
 from docstokg_local.cli.documents import list_loaded
 from docstokg_local.cli.folder_watch import changes
 from tests.embedded_store import NS, EmbeddedStore
+from tests.unit.test_loading_pipeline import write
 
 
 class Store(EmbeddedStore):
@@ -40,16 +41,9 @@ def store(tmp_path: Path) -> Store:
     return Store(tmp_path / "store.sqlite")
 
 
-def folder(path: Path, **files: str) -> Path:
-    path.mkdir(parents=True, exist_ok=True)
-    for name, text in files.items():
-        (path / f"{name}.md").write_text(text)
-    return path
-
-
 def test_second_folder_does_not_replace_the_first(store: Store, tmp_path: Path):
-    first = folder(tmp_path / "a", README="The A rocket is blue.")
-    second = folder(tmp_path / "b", README="The B rocket is red.")
+    first = write(tmp_path / "a", README="The A rocket is blue.")
+    second = write(tmp_path / "b", README="The B rocket is red.")
     store.load(first)
     store.load(second)
     assert "--prefix NAME/" in store.rejects.first[0].reason
@@ -65,10 +59,10 @@ def test_second_folder_does_not_replace_the_first(store: Store, tmp_path: Path):
 def test_owners_of_shared_ids_win_in_any_order(
     store: Store, tmp_path: Path, owner_is_first: bool
 ) -> None:
-    owner = folder(tmp_path / "a", README="The rocket is blue.")
-    other = folder(tmp_path / "b", README="The rocket is red.")
+    owner = write(tmp_path / "a", README="The rocket is blue.")
+    other = write(tmp_path / "b", README="The rocket is red.")
     store.load(owner)
-    folder(owner, README="The rocket is green.")
+    write(owner, README="The rocket is green.")
     report = store.load(*((owner, other) if owner_is_first else (other, owner)))
     assert store.texts() == {"The rocket is green."}
     assert [Path(reject.file).parent for reject in store.rejects.first] == [other]
@@ -76,24 +70,24 @@ def test_owners_of_shared_ids_win_in_any_order(
 
 
 def test_edited_file_replaces_its_document(store: Store, tmp_path: Path):
-    home = folder(tmp_path / "a", x="Blue.")
+    home = write(tmp_path / "a", x="Blue.")
     store.load(home)
-    store.load(folder(home, x="Red."))
+    store.load(write(home, x="Red."))
     assert (store.rejects.count, store.texts()) == (0, {"Red."})
 
 
 def test_sync_ends_in_a_fresh_load(store: Store, tmp_path: Path):
-    home = folder(tmp_path / "a", **{f"f{n}": f"File {n} about Zebra {n}." for n in range(12)})
+    home = write(tmp_path / "a", **{f"f{n}": f"File {n} about Zebra {n}." for n in range(12)})
     triples = [
         {"doc_id": f"f{n}.md", "subject": "Zebra", "relation": "is in", "object": f"File {n}"}
         for n in range(2)
     ]
-    (home / "triples.jsonl").write_text("".join(json.dumps(row) + "\n" for row in triples))
-    other = folder(tmp_path / "o", kept="Not of this folder.")
+    write(home, triples=triples)
+    other = write(tmp_path / "o", kept="Not of this folder.")
     store.load(home, other)
     (home / "f1.md").unlink()
     (home / "f2.md").rename(home / "renamed.md")
-    folder(home, f3="Changed.", new="New here.")
+    write(home, f3="Changed.", new="New here.")
     report = store.load(home, sync=True)
     assert (report.gone, report.kept_back) == (2, [])
     # What the file still says of a document that goes with this load has no evidence any more.
@@ -106,9 +100,9 @@ def test_sync_ends_in_a_fresh_load(store: Store, tmp_path: Path):
 @pytest.mark.parametrize("changed", [1, 3])
 def test_moved_folder_is_known_by_its_content(store: Store, tmp_path: Path, changed: int):
     texts = {f"f{n}": f"File {n} about Zebra {n}." for n in range(6)}
-    store.load(folder(tmp_path / "a", **texts))
-    moved = folder(tmp_path / "b", **dict(list(texts.items())[:5]), new="New here.")
-    folder(moved, **{f"f{n}": f"Other words {n}." for n in range(changed)})
+    store.load(write(tmp_path / "a", **texts))
+    moved = write(tmp_path / "b", **dict(list(texts.items())[:5]), new="New here.")
+    write(moved, **{f"f{n}": f"Other words {n}." for n in range(changed)})
     report = store.load(moved, sync=True)
     if changed == 3:  # more has changed than is the same: two folders of one layout
         assert (store.rejects.count, report.gone, store.rejects.notes) == (3, 0, [])
@@ -123,13 +117,13 @@ def test_moved_folder_is_known_by_its_content(store: Store, tmp_path: Path, chan
 
 
 def test_watch_ignores_writes_of_the_load(store: Store, tmp_path: Path):
-    home = folder(tmp_path / "a", x="Blue.")
+    home = write(tmp_path / "a", x="Blue.")
     events = changes([tmp_path], store.wiring, home / "rejects.jsonl")
     next(events)
     store.load(home)
     (home / "rejects.jsonl").write_text("{}\n")
-    folder(home / ".git", hidden="Grey.")
-    later = threading.Timer(3.0, lambda: folder(home, x="Red."))
+    write(home / ".git", hidden="Grey.")
+    later = threading.Timer(3.0, lambda: write(home, x="Red."))
     begun = time.monotonic()
     later.start()
     next(events)
@@ -139,7 +133,7 @@ def test_watch_ignores_writes_of_the_load(store: Store, tmp_path: Path):
 
 
 def test_many_removals_need_consent(store: Store, tmp_path: Path):
-    home = folder(tmp_path / "a", a="A.", b="B.", c="C.")
+    home = write(tmp_path / "a", a="A.", b="B.", c="C.")
     store.load(home)
     (home / "a.md").unlink()
     consents: list[Sequence[str]] = []
@@ -150,7 +144,7 @@ def test_many_removals_need_consent(store: Store, tmp_path: Path):
 
 
 def test_unreadable_file_keeps_its_document(store: Store, tmp_path: Path):
-    home = folder(tmp_path / "a", **{f"f{n}": f"File {n}." for n in range(9)})
+    home = write(tmp_path / "a", **{f"f{n}": f"File {n}." for n in range(9)})
     store.load(home)
     (home / "f1.md").write_bytes(b"\0\0")
     report = store.load(home, sync=True)
@@ -158,8 +152,8 @@ def test_unreadable_file_keeps_its_document(store: Store, tmp_path: Path):
 
 
 def test_unlisted_folder_removes_nothing(store: Store, tmp_path: Path):
-    home = folder(tmp_path / "a", **{f"f{n}": f"File {n}." for n in range(9)})
-    folder(home / "locked", x="X.")
+    home = write(tmp_path / "a", **{f"f{n}": f"File {n}." for n in range(9)})
+    write(home / "locked", x="X.")
     store.load(home)
     (home / "f1.md").unlink()
     too_deep(home / "locked")
@@ -191,7 +185,7 @@ def open_to_all() -> str:
 
 def test_forbidden_file_does_not_stop_others(store: Store):
     with tempfile.TemporaryDirectory(dir=open_to_all()) as name:
-        home = folder(Path(name), a="Blue.", b="Red.")
+        home = write(Path(name), a="Blue.", b="Red.")
         (home / "chunks.jsonl").write_text("{}")
         (home / "terms.obo").write_text("[Term]")
         for path in home.iterdir():
@@ -226,7 +220,7 @@ def not_root(home: Path) -> Iterator[None]:
 
 
 def test_invalid_file_names_are_rejected(store: Store, tmp_path: Path):
-    home = folder(tmp_path / "a", a="Blue.")
+    home = write(tmp_path / "a", a="Blue.")
     for name in (b"caf\xe9.md", b"two\nlines.md", "café au lait.md".encode()):
         Path(os.fsdecode(os.fsencode(home) + b"/" + name)).write_text("Brown.")
     (home / "a\u202fspace of\u3000macOS.md").write_text("Brown.")
@@ -243,10 +237,10 @@ def test_invalid_file_names_are_rejected(store: Store, tmp_path: Path):
 
 
 def test_links_to_folders_are_noted_but_not_followed(store: Store, tmp_path: Path):
-    home = folder(tmp_path / "a", a="Blue.")
-    folder(home / "inner", b="Red.")
-    folder(home / ".hidden", c="Grey.")
-    folder(tmp_path / "out", d="Black.")
+    home = write(tmp_path / "a", a="Blue.")
+    write(home / "inner", b="Red.")
+    write(home / ".hidden", c="Grey.")
+    write(tmp_path / "out", d="Black.")
     (home / "again").symlink_to(home / "inner")
     (home / "loop").symlink_to(home)
     (home / "leads out").symlink_to(tmp_path / "out")
@@ -264,7 +258,7 @@ def test_links_to_folders_are_noted_but_not_followed(store: Store, tmp_path: Pat
 
 
 def test_converted_text_is_removed_with_its_document(store: Store, tmp_path: Path):
-    home = folder(tmp_path / "a")
+    home = write(tmp_path / "a")
     (home / "t.csv").write_text("name,age\nAnn,3\n")
     store.load(home)
     register = store.stores.register
@@ -277,7 +271,7 @@ def test_converted_text_is_removed_with_its_document(store: Store, tmp_path: Pat
 
 
 def test_list_shows_documents_without_source_folders(store: Store, tmp_path: Path, capsys):
-    store.load(folder(tmp_path / "secret-place", a="# Tea\n\nGreen.", b="---\n- x\n---\nBlack."))
+    store.load(write(tmp_path / "secret-place", a="# Tea\n\nGreen.", b="---\n- x\n---\nBlack."))
     register = store.stores.register
     assert list_loaded(store.wiring, None, documents=True, entities=False, as_json=True)
     out = capsys.readouterr().out

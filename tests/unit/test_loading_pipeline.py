@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from docstokg.contracts.graph import SliceRelation
 from docstokg.contracts.records import FoundName, Scope
 from docstokg.domain.deadline import Deadline
 from docstokg.domain.graph.same_names import SAME_AS
@@ -54,6 +55,16 @@ TRIPLES: Rows = [
 
 
 class Store(EmbeddedStore):
+    def chunk_count(self) -> int:
+        return self.wiring.search_index().info(Deadline.after(5)).chunks
+
+    def relations(self, *ids: str) -> tuple[SliceRelation, ...]:
+        graph = self.wiring.knowledge_graph()
+        return relations_from(graph, list(ids), SCOPE, Deadline.after(5))
+
+    def names(self) -> set[str]:
+        return {name for _, name in self.mentions()}
+
     def mentions(self) -> set[tuple[str, str]]:
         return {(chunk, entity) for chunk, entity, _ in self._mentions()}
 
@@ -97,15 +108,13 @@ def everything(folder: Path) -> Path:
 def test_load_fills_both_stores(store: Store, tmp_path: Path):
     report = store.load(everything(tmp_path / "in"))
     assert (report.chunks, report.written, report.rejected) == (4, 4, 0)
-    assert store.wiring.search_index().info(Deadline.after(5)).chunks == 4
+    assert store.chunk_count() == 4
     graph = store.wiring.knowledge_graph()
     assert graph.info(Deadline.after(5)).chunks == 4
     assert graph.names(["HP:0001250"], SCOPE, Deadline.after(5)) == {
         "HP:0001250": ("Seizure", "Fit")
     }
-    relations = relations_from(
-        graph, ["MONDO:1", "HP:0001250", entity_id("brain")], SCOPE, Deadline.after(5)
-    )
+    relations = store.relations("MONDO:1", "HP:0001250", entity_id("brain"))
     edges = {(r.source, r.type, r.target, r.evidence_chunk_id) for r in relations}
     assert edges == {
         ("MONDO:1", "has_phenotype", "HP:0001250", "c3"),
@@ -131,36 +140,22 @@ def test_titles_abbreviations_and_lists_become_mentions(store: Store, tmp_path: 
         ("c3", short),
         ("c4", short),
     }
-    tied = relations_from(store.wiring.knowledge_graph(), [status], SCOPE, Deadline.after(5))
-    assert [(row.type, row.target) for row in tied] == [(SAME_AS, short)]
+    assert [(row.type, row.target) for row in store.relations(status)] == [(SAME_AS, short)]
     title = store.wiring.knowledge_graph().entities([brain, status], SCOPE, Deadline.after(5))
     assert [entity.type for entity in title] == ["Title", None]
 
 
 def test_triple_end_resolves_to_the_named_curie(store: Store, tmp_path: Path):
     store.load(everything(tmp_path / "in"))
-    relations = relations_from(
-        store.wiring.knowledge_graph(), ["HP:0001250"], SCOPE, Deadline.after(5)
-    )
     # "seizures" is no name of HP:0001250 as written, so it stays a thing of its own.
-    assert [r.type for r in relations] == ["is_a"]
-    other = relations_from(
-        store.wiring.knowledge_graph(), [entity_id("seizures")], SCOPE, Deadline.after(5)
-    )
-    assert [r.type for r in other] == ["start in"]
+    assert [r.type for r in store.relations("HP:0001250")] == ["is_a"]
+    assert [r.type for r in store.relations(entity_id("seizures"))] == ["start in"]
 
 
 @pytest.mark.parametrize("at_once", [True, False])
 def test_facts_have_the_acl_of_their_evidence(store: Store, tmp_path: Path, at_once: bool):
-    rows = [
-        *RELATIONS,
-        {
-            "source": "MONDO:1",
-            "type": "risks",
-            "target": "HP:0001250",
-            "evidence": {"chunk_id": "c4"},
-        },
-    ]
+    ends = {"source": "MONDO:1", "target": "HP:0001250"}
+    rows = [*RELATIONS, {**ends, "type": "risks", "evidence": {"chunk_id": "c4"}}]
     if at_once:
         store.load(write(tmp_path / "in", chunks=CHUNKS, entities=ENTITIES, relations=rows))
     else:
@@ -180,10 +175,9 @@ def test_second_load_changes_nothing(store: Store, tmp_path: Path):
     second = store.load(folder)
     assert (second.written, second.unchanged) == (0, 4)
     assert store.content() == before
-    chunks = (
-        store.wiring.search_index().get([chunk_uuid(NS, "c1")], SCOPE, Deadline.after(5)).chunks
-    )
-    assert chunks[chunk_uuid(NS, "c1")].run_id == first.run_id != second.run_id
+    uuid, index = chunk_uuid(NS, "c1"), store.wiring.search_index()
+    chunk = index.get([uuid], SCOPE, Deadline.after(5)).chunks[uuid]
+    assert chunk.run_id == first.run_id != second.run_id
 
 
 @pytest.mark.parametrize("first", ["chunks", "entities", "triples"])
@@ -207,13 +201,10 @@ def test_names_link_texts_in_any_load_order(
 def test_changed_text_replaces_chunk_and_statements(store: Store, tmp_path: Path):
     folder = everything(tmp_path / "in")
     store.load(folder)
-    changed = [{**CHUNKS[0]}, CHUNKS[1], {**CHUNKS[2], "text": "Nothing of it."}, CHUNKS[3]]
+    changed = [*CHUNKS[:2], {**CHUNKS[2], "text": "Nothing of it."}, CHUNKS[3]]
     report = store.load(write(tmp_path / "new", chunks=changed))
     assert (report.written, report.unchanged) == (1, 3)
-    relations = relations_from(
-        store.wiring.knowledge_graph(), ["MONDO:1"], SCOPE, Deadline.after(5)
-    )
-    assert relations == ()
+    assert store.relations("MONDO:1") == ()
     assert not any("has phenotype" in row for row in store.content() if row.startswith("fact"))
     assert ("c3", "MONDO:1") not in store.mentions()
 
@@ -223,45 +214,46 @@ def test_document_is_replaced_as_a_whole(
 ):
     long = "# Whale\n\nBig.\n\n## Blue whale\n\nBlue.\n\n## Orca\n\nBlack.\n"
     store.load(write(tmp_path / "in", whale=long))
-    assert store.wiring.search_index().info(Deadline.after(5)).chunks == 3
+    assert store.chunk_count() == 3
     report = store.load(write(tmp_path / "in", whale="# Whale\n\nSmall now.\n"))
     assert report.removed == 2
     other = another()
     other.load(tmp_path / "in")
     assert store.content() == other.content()
     store.load(write(tmp_path / "in", whale="---\ntitle: empty\n---\n"))
-    assert store.wiring.search_index().info(Deadline.after(5)).chunks == 0
+    assert store.chunk_count() == 0
 
 
 def test_line_documents_are_replaced_only_on_request(store: Store, tmp_path: Path):
     rows = [{"id": f"c{n}", "doc_id": "d", "text": f"Part {n}."} for n in range(3)]
     store.load(write(tmp_path / "v1", chunks=rows))
     store.load(write(tmp_path / "v2", chunks=rows[:1]))
-    assert store.wiring.search_index().info(Deadline.after(5)).chunks == 3
+    assert store.chunk_count() == 3
     store.load(tmp_path / "v2", replace_docs=True)
-    assert store.wiring.search_index().info(Deadline.after(5)).chunks == 1
+    assert store.chunk_count() == 1
 
 
 def test_bad_lines_are_rejected_with_their_place(store: Store, tmp_path: Path):
     folder = everything(tmp_path / "in")
-    with (folder / "chunks.jsonl").open("a", encoding="utf-8") as file:
-        file.write('{"id": "c1", "doc_id": "d1", "text": "Other words."}\n')
-        file.write(json.dumps(CHUNKS[1]) + "\n")
-        file.write("{broken\n")
-        file.write('{"id": "c8", "doc_id": "d8", "text": "x", "embedding": [1, 0]}\n')
-        file.write('{"id": "c9", "doc_id": "d9", "text": "x", "embedding": [1, 0, 0]}\n')
-    with (folder / "relations.jsonl").open("a", encoding="utf-8") as file:
-        file.write(
-            '{"source": "A:1", "type": "t", "target": "A:2", "evidence": {"chunk_id": "no"}}\n'
-        )
-        file.write(
-            '{"source": "A:1", "type": "t", "target": "A:2",'
-            ' "evidence": {"chunk_id": "c4", "start": 0, "end": 999}}\n'
-        )
-    with (folder / "triples.jsonl").open("a", encoding="utf-8") as file:
-        file.write('{"doc_id": "nowhere", "subject": "a", "relation": "b", "object": "c"}\n')
-    with (folder / "entities.jsonl").open("a", encoding="utf-8") as file:
-        file.write('{"id": "HP:0001250", "name": "Another name"}\n')
+    edge = {"source": "A:1", "type": "t", "target": "A:2"}
+    bad_lines: dict[str, list[Any]] = {
+        "chunks": [
+            {"id": "c1", "doc_id": "d1", "text": "Other words."},
+            CHUNKS[1],
+            "a text",
+            {"id": "c8", "doc_id": "d8", "text": "x", "embedding": [1, 0]},
+            {"id": "c9", "doc_id": "d9", "text": "x", "embedding": [1, 0, 0]},
+        ],
+        "relations": [
+            {**edge, "evidence": {"chunk_id": "no"}},
+            {**edge, "evidence": {"chunk_id": "c4", "start": 0, "end": 999}},
+        ],
+        "triples": [{"doc_id": "nowhere", "subject": "a", "relation": "b", "object": "c"}],
+        "entities": [{"id": "HP:0001250", "name": "Another name"}],
+    }
+    for name, rows in bad_lines.items():
+        with (folder / f"{name}.jsonl").open("a", encoding="utf-8") as file:
+            file.writelines(json.dumps(row) + "\n" for row in rows)
     report = store.load(folder)
     assert report.rejected == store.rejects.count == 7
     reasons = {f"{Path(r.file).name}:{r.line}": r.reason for r in store.rejects.first}
@@ -276,7 +268,7 @@ def test_bad_lines_are_rejected_with_their_place(store: Store, tmp_path: Path):
     }
     assert "repeated with different text" in reasons["chunks.jsonl:5"]
     assert "3 numbers, but the index has 2" in reasons["chunks.jsonl:9"]
-    assert store.wiring.search_index().info(Deadline.after(5)).chunks == 5
+    assert store.chunk_count() == 5
 
 
 def test_given_mentions_are_kept(store: Store, tmp_path: Path):
@@ -311,10 +303,8 @@ def test_deleted_document_leaves_both_stores(store: Store, tmp_path: Path):
     store.load(everything(tmp_path / "in"))
     assert delete_document(store.stores, NS, "d3") == 1
     assert delete_document(store.stores, NS, "d3") == 0
-    assert store.wiring.search_index().info(Deadline.after(5)).chunks == 3
-    assert (
-        relations_from(store.wiring.knowledge_graph(), ["MONDO:1"], SCOPE, Deadline.after(5)) == ()
-    )
+    assert store.chunk_count() == 3
+    assert store.relations("MONDO:1") == ()
     assert delete_namespace(store.stores, NS) == 3
     assert store.content() == empty
 
@@ -337,11 +327,10 @@ def test_other_vector_space_is_refused_before_writing(store: Store, tmp_path: Pa
         model = "two"
         dimension = 2
 
-        def embed(self, texts: Any, deadline: Deadline | None) -> tuple[bytes, ...]:
+        def embed(self, *_: object) -> Any:
             raise AssertionError("never reached")
 
-        def embed_parts(self, texts: Any, parts: Any) -> Any:
-            raise AssertionError("never reached")
+        embed_parts = embed
 
     wiring = Wiring(store.wiring.settings, ports={"embedder": TwoNumbers(), "sparse_encoder": None})
     folder = write(tmp_path / "more", chunks=[{"id": "c2", "doc_id": "d", "text": "y"}])
@@ -368,7 +357,7 @@ def test_names_become_entities_but_common_labels_do_not(
     store: Store, another: Callable[[], Store], tmp_path: Path
 ):
     report = store.load(write(tmp_path / "all", **MANUALS))
-    names = {name for _, name in store.mentions()}
+    names = store.names()
     assert entity_id("Marie Dupont") in names and entity_id("Northwind Vault") in names
     assert entity_id("Tool3x") in names
     assert entity_id("Handy stuff") not in names  # it heads a section in six documents
@@ -396,12 +385,12 @@ def test_other_recogniser_renames_earlier_chunks(
 ):
     old, new = dict(list(MANUALS.items())[:4]), dict(list(MANUALS.items())[4:])
     store.load(write(tmp_path / "old", **old))
-    assert entity_id("Marie Dupont") in {name for _, name in store.mentions()}
+    assert entity_id("Marie Dupont") in store.names()
     clean = another()
     for row in (store, clean):
         row.stores = replace(row.stores, names=Shouts())
     store.load(write(tmp_path / "new", **new))
     clean.load(write(tmp_path / "all", **MANUALS))
     assert store.content() == clean.content()
-    assert entity_id("Marie Dupont") not in {name for _, name in store.mentions()}
+    assert entity_id("Marie Dupont") not in store.names()
     assert store.wiring.graph_writer().recogniser(NS) == "shouts==1"

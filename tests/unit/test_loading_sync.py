@@ -1,6 +1,5 @@
 """A changing folder: each sync gives the stores of one load of the current folder."""
 
-import json
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -17,6 +16,7 @@ from docstokg.loading.pipeline import delete_document
 from tests.changing_folder import ChangingFolder
 from tests.embedded_store import NS, EmbeddedStore
 from tests.run_stages import WRITES, Fuse, Fused, Killed
+from tests.unit.test_loading_pipeline import write
 
 
 class Kinds:
@@ -146,21 +146,10 @@ def test_rebuild_recomputes_the_graph_of_all_chunks(store_of: Made, tmp_path: Pa
     )
     graph.put_names(NS, dict.fromkeys(uuids[5:], '["0",[["Wrong","","",""]]]'))
     assert {*store.rows()} != {*fresh.rows()}
-    store.load(write(tmp_path / "new", new_md="# Kept\n"), rebuild=True)
+    store.load(write(tmp_path / "new", new="# Kept\n"), rebuild=True)
     fresh.load(tmp_path / "new")
     same(store, fresh, "rebuilt")
     assert dict(graph.names(NS)) == dict(fresh.stores.graph_writer.names(NS))
-
-
-def write(folder: Path, **files: str) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, text in files.items():
-        (folder / name.replace("_", ".")).write_text(text)
-    return folder
-
-
-def lines(*rows: dict[str, Any]) -> str:
-    return "".join(json.dumps(row) + "\n" for row in rows)
 
 
 def names_of(store: Store) -> set[str]:
@@ -170,25 +159,20 @@ def names_of(store: Store) -> set[str]:
 def test_names_of_statements_and_given_mentions_stay(store_of: Made, tmp_path: Path) -> None:
     home = write(
         tmp_path / "home",
-        one_md="# northwind vault\n\nIt is cold.\n",
-        two_md="# Long lake\n\nIt is deep.\n",
-        three_md="# Small mill\n\nIt turns.\n",
-        four_md="# Kept\n\nThe end.\n",
+        one="# northwind vault\n\nIt is cold.\n",
+        two="# Long lake\n\nIt is deep.\n",
+        three="# Small mill\n\nIt turns.\n",
+        four="# Kept\n\nThe end.\n",
     )
     beside = write(
         tmp_path / "beside",
-        chunks_jsonl=lines(
+        chunks=[
             {"id": "c1", "doc_id": "d", "text": "A northwind vault by the long lake, small mill."},
-            {
-                "id": "c2",
-                "doc_id": "d",
-                "text": "It was there.",
-                "mentions": [{"entity": "Long lake"}],
-            },
-        ),
-        triples_jsonl=lines(
+            {"id": "c2", "doc_id": "d", "text": "It was.", "mentions": [{"entity": "Long lake"}]},
+        ],
+        triples=[
             {"chunk_id": "c1", "subject": "Small mill", "relation": "is by", "object": "Long lake"}
-        ),
+        ],
     )
     store, fresh = store_of("store"), store_of("fresh")
     store.load(home, beside)
@@ -210,20 +194,20 @@ def test_stored_texts_are_not_read_again(
     store, fresh = Store(tmp_path / "a.sqlite", names), Store(tmp_path / "b.sqlite", Kinds())
     beside = tmp_path / "beside"
     for n in range(40):
-        write(beside, **{f"b{n}_md": f"It is near Town{n % 10}, and Anytown is far.\n"})
-    home = write(tmp_path / "home", one_md="Here Anytown says that Town3 is far.\n")
+        write(beside, **{f"b{n}": f"It is near Town{n % 10}, and Anytown is far.\n"})
+    home = write(tmp_path / "home", one="Here Anytown says that Town3 is far.\n")
     store.load(beside, home)
     names.read = 0
-    new = write(tmp_path / "new", two_md="It was in Town5, near Anytown.\n")
+    new = write(tmp_path / "new", two="It was in Town5, near Anytown.\n")
     store.load(new)
     assert names.read == 1
     names.read = 0
-    write(home, one_md="Here Town3 is far.\n")
+    write(home, one="Here Town3 is far.\n")
     store.load(home)
     fresh.load(beside, new, home)
     same(store, fresh, "nobody says that Anytown is a person")
     assert names.read == 1
     names.read = 0
-    write(home, one_md="It was far.\n")
+    write(home, one="It was far.\n")
     store.load(home)
     assert names.read == 1
