@@ -1,15 +1,13 @@
 """Small documents of kinds that loaders get wrong, each with a question and its right value."""
 
 import io
-import zipfile
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import docx
-from docx.oxml import OxmlElement
-from docx.oxml.ns import qn
 
 from benchmarks.hostile_files import pdf
+from tests.unit.test_office_formats import paragraph, run, word, xlsx
 
 Piece = tuple[int, int, str]
 """Where a text begins on a page, in points from the lower left, and the text."""
@@ -58,9 +56,10 @@ def paged(
     return pdf([*objects, *annotations], b"<</Size %d/Root 1 0 R>>" % count)
 
 
-def table_row(y: int, *cells: str) -> list[Piece]:
-    """Place the cells of a row in columns."""
-    return [(60 + 130 * at, y, cell) for at, cell in enumerate(cells)]
+def table_rows(y: int, *rows: Sequence[str], step: int = 20) -> list[Piece]:
+    """Place the cells of rows in columns, the first row at `y`."""
+    places = [(n, at, cell) for n, row in enumerate(rows) for at, cell in enumerate(row)]
+    return [(60 + 130 * at, y - step * n, cell) for n, at, cell in places]
 
 
 def saved(save: Callable[[io.BytesIO], None]) -> bytes:
@@ -69,88 +68,14 @@ def saved(save: Callable[[io.BytesIO], None]) -> bytes:
     return out.getvalue()
 
 
-def _word(*rows: Sequence[str], text: str = "", bold: bool = False) -> bytes:
+def _docx(*rows: Sequence[str], bold: bool = False) -> bytes:
     document = docx.Document()
-    if text:
-        document.add_paragraph(text)
-    if rows:
-        table = document.add_table(len(rows), len(rows[0]))
-        for at, row in enumerate(rows):
-            for column, value in enumerate(row):
-                run = table.cell(at, column).paragraphs[0].add_run(value)
-                run.bold = bold and not at
+    table = document.add_table(len(rows), len(rows[0]))
+    for at, row in enumerate(rows):
+        for column, value in enumerate(row):
+            run = table.cell(at, column).paragraphs[0].add_run(value)
+            run.bold = bold and not at
     return saved(document.save)
-
-
-def _hidden() -> bytes:
-    document = docx.Document()
-    document.add_paragraph("The hall of Orlo has 40 seats.")
-    run = document.add_paragraph().add_run("The safe of Orlo has the code 7719.")
-    run.font.hidden = True
-    return saved(document.save)
-
-
-def _boxed() -> bytes:
-    document = docx.Document()
-    paragraph = document.add_paragraph("The boiler room of Sent.")
-    box = OxmlElement("w:txbxContent")
-    inner = OxmlElement("w:p")
-    run = OxmlElement("w:r")
-    text = OxmlElement("w:t")
-    text.text = "Warning: drain the boiler of Sent below minus 7 degrees."
-    run.append(text)
-    inner.append(run)
-    box.append(inner)
-    holder = OxmlElement("w:pict")
-    holder.append(box)
-    outer = OxmlElement("w:r")
-    outer.append(holder)
-    paragraph._p.append(outer)
-    return saved(document.save)
-
-
-def _hyphens() -> bytes:
-    document = docx.Document()
-    run = document.add_paragraph().add_run("Parcels in the Pick")
-    run._r.append(OxmlElement("w:noBreakHyphen"))
-    remainder = OxmlElement("w:t")
-    remainder.text = "Up hall wait 3 days."
-    remainder.set(qn("xml:space"), "preserve")
-    run._r.append(remainder)
-    return saved(document.save)
-
-
-def _sheet(rows: str, styles: str = "", merged: str = "") -> bytes:
-    office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
-    package = "http://schemas.openxmlformats.org/package/2006/relationships"
-    link = '<Relationship Id="{}" Type="' + office + '/{}" Target="{}"/>'
-    links = f'<Relationships xmlns="{package}">{{}}</Relationships>'
-    parts = {
-        "_rels/.rels": links.format(link.format("a", "officeDocument", "xl/workbook.xml")),
-        "xl/workbook.xml": f'<workbook xmlns:r="{office}"><sheets><sheet name="One" r:id="s"/>'
-        "</sheets></workbook>",
-        "xl/_rels/workbook.xml.rels": links.format(
-            link.format("s", "worksheet", "one.xml") + link.format("t", "styles", "styles.xml")
-        ),
-        "xl/one.xml": f"<worksheet><sheetData>{rows}</sheetData>"
-        f"<mergeCells>{merged}</mergeCells></worksheet>",
-        "xl/styles.xml": f"<styleSheet>{styles}</styleSheet>",
-    }
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as file:
-        for name, text in parts.items():
-            file.writestr(name, text)
-    return out.getvalue()
-
-
-def _cell(text: str, style: int | None = None) -> str:
-    if style is None:
-        return f'<c t="inlineStr"><is><t>{text}</t></is></c>'
-    return f'<c s="{style}"><v>{text}</v></c>'
-
-
-def _row(*cells: str) -> str:
-    return f"<row>{''.join(cells)}</row>"
 
 
 STYLES = (
@@ -158,6 +83,20 @@ STYLES = (
     ' formatCode="0000"/></numFmts><cellXfs><xf numFmtId="0"/><xf numFmtId="9"/>'
     '<xf numFmtId="200"/><xf numFmtId="201"/></cellXfs>'
 )
+
+
+def _sheet(*rows: Sequence[str | tuple[str, int]], merged: Sequence[str] = ()) -> bytes:
+    """Write a sheet of texts, and of values with their styles."""
+    written = "".join(f"<row>{''.join(map(_cell, row))}</row>" for row in rows)
+    return xlsx(written, styles=STYLES, merged=merged)
+
+
+def _cell(cell: str | tuple[str, int]) -> str:
+    if isinstance(cell, str):
+        return f'<c t="inlineStr"><is><t>{cell}</t></is></c>'
+    return f'<c s="{cell[1]}"><v>{cell[0]}</v></c>'
+
+
 FURNITURE = [
     [(60, 810, "Rules of the harbour"), (60, 700, text), (280, 30, f"- {n} -")]
     for n, text in enumerate(
@@ -171,15 +110,17 @@ FURNITURE = [
     )
 ]
 LONG_TABLE = [
-    [piece for line in page for piece in line]
-    for page in (
-        [
-            table_row(700, "Hut", "Beds", "Opens"),
-            *(table_row(680 - 20 * n, f"Arve {n}", f"{20 + n}", f"{n + 1} May") for n in range(4)),
-        ],
-        [table_row(780 - 20 * n, f"Fex {n}", f"{40 + n}", f"{n + 1} June") for n in range(4)],
-    )
+    table_rows(
+        *(700, ("Hut", "Beds", "Opens")),
+        *((f"Arve {n}", f"{20 + n}", f"{n + 1} May") for n in range(4)),
+    ),
+    table_rows(780, *((f"Fex {n}", f"{40 + n}", f"{n + 1} June") for n in range(4))),
 ]
+WARNING = paragraph(run("Warning: drain the boiler of Sent below minus 7 degrees."))
+BOX = f"<w:r><w:pict><w:txbxContent>{WARNING}</w:txbxContent></w:pict></w:r>"
+HIDDEN = run("The safe of Orlo has the code 7719.", "<w:vanish/>")
+HYPHEN = "<w:r><w:noBreakHyphen/></w:r>"
+HYPHENS = paragraph(run("Parcels in the Pick"), HYPHEN, run("Up hall wait 3 days."))
 GATE = "The gate of Mels opens at dawn."
 
 INPUTS: dict[str, Input] = {
@@ -194,11 +135,12 @@ INPUTS: dict[str, Input] = {
     "a heading of variation selectors": Input(
         {"a.md": f"# \ufe0f\n\n{GATE}\n".encode()}, "When does the gate of Mels open?", ("dawn",)
     ),
-    "a text box": Input({"a.docx": _boxed()}, "Below which degrees is the boiler drained?",
-                        ("minus 7",)),
-    "hidden text": Input({"a.docx": _hidden()}, "Which code has the safe of Orlo?", (), ("7719",),
+    "a text box": Input({"a.docx": word(paragraph(run("The boiler room of Sent."), BOX))},
+                        "Below which degrees is the boiler drained?", ("minus 7",)),
+    "hidden text": Input({"a.docx": word(paragraph(run("The hall of Orlo has 40 seats."), HIDDEN))},
+                         "Which code has the safe of Orlo?", (), ("7719",),
                          "hidden texts not read: 1"),
-    "a no-break hyphen": Input({"a.docx": _hyphens()}, "How long do parcels wait in the hall?",
+    "a no-break hyphen": Input({"a.docx": word(HYPHENS)}, "How long do parcels wait in the hall?",
                                ("3 days", "Pick-Up")),
     "values of a form": Input(
         {"a.pdf": paged([[(60, 700, "Berth:"), (60, 650, "Signed in Sils.")]],
@@ -207,11 +149,11 @@ INPUTS: dict[str, Input] = {
         "What is the berth?", ("Nadir 12",),
     ),
     "years as a header": Input(
-        {"a.docx": _word(("Choir", "2021", "2022"), ("Altos", "17", "19"), ("Basses", "8", "6"))},
+        {"a.docx": _docx(("Choir", "2021", "2022"), ("Altos", "17", "19"), ("Basses", "8", "6"))},
         "How many altos did the choir have in 2022?", ("2022: 19",), ("Basses",),
     ),
     "a header in bold": Input(
-        {"a.docx": _word(("Dose", "5", "10"), ("Adult", "2", "4"), ("Child", "1", "3"), bold=True)},
+        {"a.docx": _docx(("Dose", "5", "10"), ("Adult", "2", "4"), ("Child", "1", "3"), bold=True)},
         "What is the dose of 10 for a child?", ("Child", "10: 3"), ("Adult",),
     ),
     "quarters in slides of text": Input(
@@ -222,26 +164,22 @@ INPUTS: dict[str, Input] = {
     ),
     "two header rows": Input(
         {"a.xlsx": _sheet(
-            _row(_cell("Herb"), _cell("Summer"), "<c/>", _cell("Winter"), "<c/>")
-            + _row("<c/>", *map(_cell, ("Low", "High", "Low", "High")))
-            + _row(_cell("Sage"), *(_cell(value, 0) for value in ("11", "27", "2", "8"))),
-            STYLES, '<mergeCell ref="A1:A2"/><mergeCell ref="B1:C1"/><mergeCell ref="D1:E1"/>')},
+            ("Herb", "Summer", "", "Winter", ""), ("", "Low", "High", "Low", "High"),
+            ("Sage", ("11", 0), ("27", 0), ("2", 0), ("8", 0)),
+            merged=("A1:A2", "B1:C1", "D1:E1"))},
         "What is the high of sage in winter?", ("Winter High: 8",),
     ),
     "percent": Input(
-        {"a.xlsx": _sheet(_row(_cell("Valley"), _cell("Growth"))
-                          + _row(_cell("Landquart"), _cell("0.07", 1))
-                          + _row(_cell("Davos"), _cell("-0.12", 1)), STYLES)},
+        {"a.xlsx": _sheet(("Valley", "Growth"),
+                          ("Landquart", ("0.07", 1)), ("Davos", ("-0.12", 1)))},
         "What was the growth of Davos?", ("-12%",), ("Landquart",),
     ),
     "a duration over a day": Input(
-        {"a.xlsx": _sheet(_row(_cell("Tour"), _cell("Length"))
-                          + _row(_cell("Ridge"), _cell("1.3125", 2)), STYLES)},
+        {"a.xlsx": _sheet(("Tour", "Length"), ("Ridge", ("1.3125", 2)))},
         "How long is the ridge tour?", ("31:30",),
     ),
     "leading zeros": Input(
-        {"a.xlsx": _sheet(_row(_cell("Depot"), _cell("Code"))
-                          + _row(_cell("Chur"), _cell("42", 3)), STYLES)},
+        {"a.xlsx": _sheet(("Depot", "Code"), ("Chur", ("42", 3)))},
         "What is the code of the depot Chur?", ("0042",),
     ),
     "a table over two pages": Input(

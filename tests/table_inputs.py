@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import docx
 
-from tests.strange_inputs import paged, saved, table_row
+from tests.strange_inputs import paged, saved, table_rows
 from tests.unit.test_office_formats import xlsx
 
 Rows = Sequence[Sequence[str]]
@@ -109,46 +109,37 @@ GROUPS = (
 )  # fmt: skip
 """Title, first column, names over the columns, names of the columns, question, and rows."""
 
+ASKED = "What is the {column} of {row}?"
 CONTINUED = (
     ("Fees of the campsites", "Campsite", ("Tent fee", "Cabin fee", "Places"),
-     "What is the {column} of {row}?", "Camp"),
+     ASKED, "Camp"),
     ("Keys of the lockers", "Locker", ("Key number", "Deposit", "Floor"),
-     "What is the {column} of {row}?", "Locker"),
+     ASKED, "Locker"),
     ("Huts of the trail", "Hut", ("Beds", "Altitude", "Distance"),
      "How large is the {column} figure of {row}?", "Hut"),
     ("Valves of the plant", "Valve", ("Torque", "Diameter", "Weight"),
-     "What is the {column} of {row}?", "Valve"),
+     ASKED, "Valve"),
     ("Courses of the college", "Course", ("Credits", "Lessons", "Room"),
      "How many {column} or what {column} has {row}?", "Course"),
     ("Wells of the county", "Well", ("Depth", "Yield", "Hardness"),
-     "What is the {column} of {row}?", "Well"),
+     ASKED, "Well"),
     ("Cables of the building", "Cable", ("Length", "Cores", "Fuse"),
-     "What is the {column} of {row}?", "Cable"),
+     ASKED, "Cable"),
     ("Tenants of the arcade", "Tenant", ("Rent", "Area", "Service charge"),
-     "What is the {column} of {row}?", "Shop"),
+     ASKED, "Shop"),
     ("Buoys of the fairway", "Buoy", ("Depth", "Period", "Range"),
-     "What is the {column} of {row}?", "Buoy"),
+     ASKED, "Buoy"),
     ("Looms of the hall", "Loom", ("Width", "Speed", "Threads"),
-     "What is the {column} of {row}?", "Loom"),
+     ASKED, "Loom"),
     ("Piers of the lake", "Pier", ("Berths", "Draught", "Toll"),
-     "What is the {column} of {row}?", "Pier"),
+     ASKED, "Pier"),
     ("Lamps of the stage", "Lamp", ("Power", "Angle", "Channel"),
-     "What is the {column} of {row}?", "Lamp"),
+     ASKED, "Lamp"),
 )  # fmt: skip
 """Title, first column, other columns, question, and the word that begins each row's name."""
 
-NAMED = [
-    "Amber",
-    "Basil",
-    "Cobalt",
-    "Daisy",
-    "Ember",
-    "Flint",
-    "Garnet",
-    "Hazel",
-    "Indigo",
-    "Jasper",
-]
+_NAMES = "Amber Basil Cobalt Daisy Ember Flint Garnet Hazel Indigo Jasper"
+NAMED = _NAMES.split()
 
 _YEARS = ("csv", "xlsx", "docx", "html", "md") * 3 + ("md",)
 _GROUPS = ("csv", "xlsx", "docx", "html") * 3
@@ -193,7 +184,7 @@ def _tables(pick: random.Random) -> Iterator[tuple[Table, Asked]]:
         start = pick.randrange(2012, 2021)
         years = [str(start + n) for n in range(4)]
         filled = _filled(rows.split(","), 4, pick)
-        yield Table(title, [[first, *years]], [filled]), _by_year(question, years)
+        yield Table(title, [[first, *years]], [filled]), _by_column(question, years)
     for title, first, groups, subs, question, rows in GROUPS:
         heads = [[first, groups[0], "", groups[1], ""], ["", *subs, *subs]]
         yield Table(title, heads, [_filled(rows.split(","), 4, pick)]), _in(question, groups, subs)
@@ -201,22 +192,18 @@ def _tables(pick: random.Random) -> Iterator[tuple[Table, Asked]]:
         filled = _filled([f"{word} {name}" for name in NAMED], 3, pick)
         yield (
             Table(title, [[first, *columns]], [filled[:5], filled[5:]]),
-            _by_name(question, columns),
+            _by_column(question, columns),
         )
 
 
-def _by_year(question: str, years: Sequence[str]) -> Asked:
-    return lambda row, at: question.format(row=row, column=years[at - 1])
+def _by_column(question: str, columns: Sequence[str]) -> Asked:
+    return lambda row, at: question.format(row=row, column=columns[at - 1].lower())
 
 
 def _in(question: str, groups: Sequence[str], subs: Sequence[str]) -> Asked:
     return lambda row, at: question.format(
         row=row, group=groups[(at - 1) // 2].lower(), sub=subs[(at - 1) % 2].lower()
     )
-
-
-def _by_name(question: str, columns: Sequence[str]) -> Asked:
-    return lambda row, at: question.format(row=row, column=columns[at - 1].lower())
 
 
 def _filled(names: Sequence[str], columns: int, pick: random.Random) -> list[list[str]]:
@@ -287,16 +274,9 @@ def _piped(row: Sequence[str]) -> str:
 
 def _pdf(table: Table) -> bytes:
     first, *further = table.parts
-    pages = [
-        [
-            (60, 780, table.title),
-            *(piece for n, row in enumerate([*table.heads, *first])
-              for piece in table_row(740 - 20 * n, *row)),
-        ]
-    ]  # fmt: skip
-    for part in further:
-        pages.append([p for n, row in enumerate(part) for p in table_row(780 - 20 * n, *row)])
-    return paged(pages)
+    title = (60, 780, table.title)
+    pages = [table_rows(780, *part) for part in further]
+    return paged([[title, *table_rows(740, *table.heads, *first)], *pages])
 
 
 WRITERS: dict[str, Callable[[Table], bytes]] = {

@@ -5,6 +5,7 @@ import shutil
 import socket
 import threading
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -32,32 +33,28 @@ def reasons(body) -> set[str]:
     return set(body["diagnostics"]["degraded_reasons"])
 
 
+def broken(path: Path, how: str) -> None:
+    """Delete a database, overwrite it, or cut it off."""
+    for log in path.parent.glob(f"{path.name}-*"):
+        log.unlink()
+    if how == "deleted":
+        path.unlink()
+    else:
+        path.write_bytes(path.read_bytes()[:5000] if how == "truncated" else b"garbage" * 5000)
+
+
 @pytest.mark.parametrize("how", ["deleted", "truncated", "garbage"])
 def test_a_lost_index_is_503_and_comes_back(copied_store, client_for, how, tmp_path) -> None:
-    graph = tmp_path / "graph.sqlite"
-    shutil.copy(copied_store, graph)
-    backup = tmp_path / "keep"
-    backup.mkdir()
-    for path in tmp_path.glob("store.sqlite*"):
-        (shutil.copytree if path.is_dir() else shutil.copy)(path, backup / path.name)
+    backup = shutil.copy(copied_store, tmp_path / "backup.sqlite")
     client = client_for(copied_store, kg_enabled=False)
     assert post_answer(client)["citations"]
-    for path in tmp_path.glob("store.sqlite-*"):
-        path.unlink()
-    if how == "deleted":
-        copied_store.unlink()
-    elif how == "truncated":
-        with copied_store.open("r+b") as file:
-            file.truncate(5000)
-    else:
-        copied_store.write_bytes(b"not a database" * 1000)
+    broken(copied_store, how)
     lost = post_answer(client, status=503)
     assert lost["code"] == "nothing_to_cite"
     assert client.get("/v1/health").status_code == 503
-    copied_store.unlink(missing_ok=True)
-    for path in tmp_path.glob("store.sqlite-*"):
-        path.unlink()
-    shutil.copy(backup / "store.sqlite", copied_store)
+    if how != "deleted":
+        broken(copied_store, "deleted")
+    shutil.copy(backup, copied_store)
     assert post_answer(client)["citations"]
 
 
@@ -67,12 +64,7 @@ def test_without_the_graph_hybrid_results_stay(copied_store, client_for, tmp_pat
     shutil.copy(copied_store, graph)
     client = client_for(copied_store, graph_url=f"sqlite:///{graph}")
     assert reasons(post_answer(client)) == set()
-    if how == "deleted":
-        graph.unlink()
-        for path in tmp_path.glob("graph.sqlite-*"):
-            path.unlink()
-    else:
-        graph.write_bytes(b"garbage" * 5000)
+    broken(graph, how)
     body = post_answer(client)
     assert reasons(body) == {"kg_unavailable"}
     assert body["citations"]

@@ -9,27 +9,24 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from docstokg.contracts.graph import SliceRelation
 from docstokg.contracts.records import Scope
 from docstokg.contracts.retrieval import ChannelQuery
 from docstokg.domain.deadline import Deadline
 from docstokg.domain.identity import chunk_uuid, entity_id
-from docstokg.loading.context import ExtractionReport, LoadOptions, LoadReport
+from docstokg.loading.context import ExtractionReport, LoadReport
 from docstokg.loading.names import extraction
 from docstokg.loading.names.extraction import IN_A_ROW, Declined, Estimate, Extraction, extract
-from docstokg.loading.pipeline import load
-from docstokg.loading.read.rejects import RejectLog
 from docstokg.usecases.check_consistency import relations_from
-from docstokg.wiring import Wiring
-from docstokg_local.loading.stores import stores_of
-from tests.builders import ran, settings_at
-from tests.embedded_store import PLAIN
+from tests.builders import ran
+from tests.conftest import write_corpus
+from tests.embedded_store import EmbeddedStore
 from tests.faults.test_killed_load import digest
 from tests.model_server import ModelServer, serving
 
@@ -69,25 +66,19 @@ def honest(body: dict[str, Any]) -> str:
     return json.dumps({"triples": rows})
 
 
-class Store:
+class Store(EmbeddedStore):
     """An embedded store whose loads ask the loopback server."""
 
     def __init__(
         self, folder: Path, server: ModelServer, chunks: Any = CHUNKS, timeout_s: float = 30.0
     ) -> None:
-        self.source = folder / "in"
-        self.source.mkdir(parents=True, exist_ok=True)
-        lines = "".join(json.dumps(row) + "\n" for row in chunks)
-        (self.source / "chunks.jsonl").write_text(lines)
-        self.path = folder / "store.sqlite"
+        self.source = write_corpus(folder / "in", {"chunks.jsonl": chunks})
         self.timeout_s = timeout_s
         at = {"cache_dir": folder / "cache", "llm_base_url": server.url}
-        self.settings = settings_at(self.path, names="rule", **PLAIN, **at)
-        self.wiring = Wiring(self.settings)
+        super().__init__(folder / "store.sqlite", names="rule", **at)
         self.estimates: list[Estimate] = []
-        self.rejects = RejectLog()
 
-    def load(self, agree: bool = True, restricted: bool = False) -> tuple[LoadReport, Any]:
+    def extract(self, agree: bool = True, restricted: bool = False) -> tuple[LoadReport, Any]:
         def agrees(estimate: Estimate) -> bool:
             self.estimates.append(estimate)
             return agree
@@ -100,21 +91,20 @@ class Store:
             restricted=restricted,
             timeout_s=self.timeout_s,
         )
-        self.rejects = RejectLog()
-        options = LoadOptions(embed=False, extract=partial(extract, chosen=chosen))
-        stores = replace(stores_of(self.wiring, embed=False), names=None)
-        report = load([self.source], options, stores, self.rejects)
+        report = self.load(self.source, extract=partial(extract, chosen=chosen))
         assert isinstance(report.extraction, ExtractionReport)
         return report, report.extraction
 
+    def outgoing(self, name: str, scope: Scope = ALL) -> tuple[SliceRelation, ...]:
+        graph = self.wiring.knowledge_graph()
+        return relations_from(graph, [entity_id(name)], scope, Deadline.after(5))
+
     def relations(self, *names: str) -> set[tuple[str, str, str, str | None]]:
         graph = self.wiring.knowledge_graph()
-        ids = {entity_id(name): name for name in names}
-        relations = relations_from(graph, list(ids), ALL, Deadline.after(5))
-        labels = graph.names([row.target for row in relations], ALL, Deadline.after(5))
+        rows = [(name, row) for name in names for row in self.outgoing(name)]
+        labels = graph.names([row.target for _, row in rows], ALL, Deadline.after(5))
         return {
-            (ids[row.source], row.type, labels[row.target][0], row.evidence_chunk_id)
-            for row in relations
+            (name, row.type, labels[row.target][0], row.evidence_chunk_id) for name, row in rows
         }
 
 
@@ -124,26 +114,21 @@ def sent(server: ModelServer) -> list[str]:
 
 def test_only_open_chunks_give_triples_with_their_spans(server: ModelServer, tmp_path: Path):
     store = Store(tmp_path, server)
-    _, extraction = store.load()
+    _, extraction = store.extract()
     assert sent(server) == sorted(row["text"] for row in CHUNKS[:2])
     assert store.relations("Northwind Vault", "Fabrikam", "Project Osprey") == {
         ("Northwind Vault", "is made by", "Fabrikam", "c1"),
         ("Fabrikam", "has its seat in", "Lund", "c2"),
     }
-    (relation,) = relations_from(
-        store.wiring.knowledge_graph(), [entity_id("Northwind Vault")], ALL, Deadline.after(5)
-    )
+    (relation,) = store.outgoing("Northwind Vault")
     assert relation.evidence_uuid == chunk_uuid("default", "c1")
     text = str(CHUNKS[0]["text"])
-    assert (
-        text[relation.evidence_start : relation.evidence_end].strip()
-        == text.split(" It", maxsplit=1)[0]
-    )
+    stated = text[relation.evidence_start : relation.evidence_end].strip()
+    assert stated == "Northwind Vault is made by Fabrikam."
     (estimate,) = store.estimates
     assert (estimate.chunks, estimate.restricted, estimate.cached) == (2, 1, 0)
     assert estimate.characters == sum(len(str(row["text"])) for row in CHUNKS[:2])
-    assert estimate.cost_usd is not None
-    assert estimate.cost_usd > 0
+    assert estimate.cost_usd is not None and estimate.cost_usd > 0
     assert (extraction.triples, extraction.failed, extraction.restricted) == (2, 0, 1)
     for _, body in server.requests:
         assert body["response_format"]["json_schema"]["strict"] is True
@@ -151,32 +136,29 @@ def test_only_open_chunks_give_triples_with_their_spans(server: ModelServer, tmp
 
 def test_facts_of_restricted_chunks_keep_the_acl(server: ModelServer, tmp_path: Path):
     store = Store(tmp_path, server)
-    store.load(restricted=True)
+    store.extract(restricted=True)
     assert len(sent(server)) == 3
-    index, graph = store.wiring.search_index(), store.wiring.knowledge_graph()
+    index = store.wiring.search_index()
     query = ChannelQuery(channel="facts", size=9, text="Osprey belongs")
     for groups, seen in ((("staff",), 1), ((), 0)):
         scope = Scope(namespace="default", groups=groups)
         assert len(index.search([query], scope, Deadline.after(5))[0].facts) == seen
-        assert (
-            len(relations_from(graph, [entity_id("Project Osprey")], scope, Deadline.after(5)))
-            == seen
-        )
+        assert len(store.outgoing("Project Osprey", scope)) == seen
 
 
 def test_nothing_is_sent_or_loaded_unless_owners_agree(server: ModelServer, tmp_path: Path):
     store = Store(tmp_path, server)
     with pytest.raises(Declined):
-        store.load(agree=False)
+        store.extract(agree=False)
     assert server.requests == []
     assert not store.path.exists()
 
 
 def test_extracted_passages_are_not_resent_and_stay_private(server: ModelServer, tmp_path: Path):
     store = Store(tmp_path, server)
-    store.load()
+    store.extract()
     before = digest(store.path)
-    _, extraction = store.load()
+    _, extraction = store.extract()
     assert len(server.requests) == 2
     assert (extraction.requests, extraction.triples) == (0, 2)
     assert len(store.estimates) == 1
@@ -195,11 +177,11 @@ def test_misbehaving_servers_cost_triples_and_no_chunk(
 ):
     store = Store(tmp_path, server, timeout_s=1.0 if mode in ("hang", "drip") else 30.0)
     server.mode = mode
-    report, extraction = store.load()
+    report, extraction = store.extract()
     assert (report.chunks, extraction.triples, extraction.failed) == (3, 0, 2)
     assert {item.file for item in store.rejects.first} == {"chunk c1", "chunk c2"}
     server.mode = "ok"
-    _, again = Store(tmp_path, server).load()
+    _, again = Store(tmp_path, server).extract()
     assert (again.triples, again.failed) == (2, 0)
 
 
@@ -209,7 +191,7 @@ def test_refusals_for_too_many_calls_are_waited_out(
     monkeypatch.setattr(extraction, "PAUSES_S", (0.05, 0.05))
     store = Store(tmp_path, server)
     server.mode = "refuse_429"
-    _, outcome = store.load()
+    _, outcome = store.extract()
     assert (outcome.requests, len(server.requests), outcome.failed) == (2, 6, 2)
 
 
@@ -217,7 +199,7 @@ def test_dead_servers_are_not_asked_about_every_chunk(server: ModelServer, tmp_p
     chunks = [{"id": f"c{n}", "doc_id": "d", "text": f"Fabrikam {n} is here."} for n in range(60)]
     store = Store(tmp_path, server, chunks)
     server.mode = "error_500"
-    report, extraction = store.load()
+    report, extraction = store.extract()
     assert (report.chunks, extraction.failed) == (60, 60)
     assert IN_A_ROW <= len(server.requests) <= IN_A_ROW + 3
 
@@ -240,7 +222,7 @@ def test_a_passage_giving_orders_changes_its_triples_only(server: ModelServer, t
 
     server.answer = credulous
     store = Store(tmp_path, server, chunks)
-    _, extraction = store.load()
+    _, extraction = store.extract()
     assert all(sum(row["text"] in text for row in chunks) == 1 for text in sent(server))
     assert store.relations("Northwind Vault", "Fabrikam") == {
         ("Northwind Vault", "is made by", "Fabrikam", "c1"),
@@ -256,7 +238,7 @@ def test_a_killed_load_goes_on_where_it_was(server: ModelServer, tmp_path: Path)
         for n in range(20)
     ]
     clean = Store(tmp_path / "clean", server, chunks)
-    clean.load()
+    clean.extract()
     count = len(server.requests)
     assert count == 20
     store = Store(tmp_path / "killed", server, chunks)
@@ -301,7 +283,7 @@ def command(store: Store) -> list[str]:
 def environment(store: Store) -> dict[str, str]:
     return {
         **{name: value for name, value in os.environ.items() if not name.startswith("DOCSTOKG_")},
-        "DOCSTOKG_LLM_BASE_URL": str(store.settings.llm_base_url),
-        "DOCSTOKG_CACHE_DIR": store.settings.cache_dir,
+        "DOCSTOKG_LLM_BASE_URL": str(store.wiring.settings.llm_base_url),
+        "DOCSTOKG_CACHE_DIR": store.wiring.settings.cache_dir,
         "DOCSTOKG_NAMES": "rule",
     }

@@ -4,18 +4,8 @@ import json
 import time
 from pathlib import Path
 
-from docstokg.contracts.records import Scope
-from docstokg.domain.deadline import Deadline
-from docstokg.loading.context import LoadOptions
-from docstokg.loading.pipeline import load
 from docstokg.loading.read import reading
-from docstokg.loading.read.records import chunk_uuid
-from docstokg.loading.read.rejects import RejectLog
-from docstokg.ports import SearchIndex
-from docstokg.wiring import Wiring
-from docstokg_local.loading.stores import stores_of
-from tests.builders import settings_at
-from tests.embedded_store import PLAIN
+from tests.embedded_store import NS, EmbeddedStore
 
 GOOD = {"id": "good", "doc_id": "good", "text": "A plain sentence about valves."}
 BOMB = "".join(
@@ -34,20 +24,6 @@ def nested(depth: int) -> str:
     return f'{{"id": "d{depth}", "doc_id": "d", "text": "Deep.", "metadata": {inside}}}'
 
 
-def run(folder: Path) -> tuple[RejectLog, SearchIndex]:
-    """Load into a store next to the folder; return the rejects and the index."""
-    wiring = Wiring(settings_at(folder.with_suffix(".sqlite"), **PLAIN))
-    rejects = RejectLog()
-    load([folder], LoadOptions(embed=False), stores_of(wiring, False), rejects)
-    return rejects, wiring.search_index()
-
-
-def texts(index: SearchIndex, *ids: str) -> list[str]:
-    uuids = [chunk_uuid("default", name) for name in ids]
-    chunks = index.get(uuids, Scope(namespace="default"), Deadline.after(30.0)).chunks
-    return [chunks[uuid].text for uuid in uuids]
-
-
 def test_bombs_and_depths_reject_only_their_lines(monkeypatch, tmp_path) -> None:
     monkeypatch.setattr(reading, "MOST_PASSAGES", 50)
     (tmp_path / "many.tsv").write_text("a\tb\n" + "1\t2\n" * 50)
@@ -58,11 +34,15 @@ def test_bombs_and_depths_reject_only_their_lines(monkeypatch, tmp_path) -> None
     (tmp_path / "chunks.jsonl").write_text("\n".join(lines) + "\n")
     (tmp_path / "fine.md").write_text("---\ntitle: Fine\n---\nThis one is fine.\n")
     began = time.process_time()
-    rejects, index = run(tmp_path)
+    store = EmbeddedStore(tmp_path.with_suffix(".sqlite"))
+    store.load(tmp_path)
     assert time.process_time() - began < 10
-    places = {(Path(rejection.file).name, rejection.line) for rejection in rejects.first}
+    places = {(Path(rejection.file).name, rejection.line) for rejection in store.rejects.first}
     lines = {("chunks.jsonl", n) for n in (2, 3, 4, 6)}
     assert places == {("many.tsv", 0)} | lines
-    assert {Path(note.partition(": ")[0]).name for note in rejects.notes} == FRONTS.keys()
-    assert all("it was read as text" in note for note in rejects.notes)
-    assert texts(index, "good", "d20", "fine.md#0") == [GOOD["text"], "Deep.", "This one is fine."]
+    assert {Path(note.partition(": ")[0]).name for note in store.rejects.notes} == FRONTS.keys()
+    assert all("it was read as text" in note for note in store.rejects.notes)
+    chunks = store.stores.index_writer.stored_chunks(NS)
+    texts = {chunk.chunk_id: chunk.text for chunk, _ in chunks}
+    expected = {"good": GOOD["text"], "d20": "Deep.", "fine.md#0": "This one is fine."}
+    assert expected.items() <= texts.items()

@@ -1,19 +1,20 @@
 """A load killed at any moment and run again ends as if it had never been interrupted."""
 
 import hashlib
-import json
 import os
 import random
 import shutil
 import sqlite3
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from docstokg.loading.transfer.contents import graph_rows, index_rows
+from docstokg.loading.read.records import text_sha256
 from tests.builders import settings_at
+from tests.embedded_store import NS, EmbeddedStore
 from tests.faults.load_processes import LoadProcesses, write_corpus
 
 STORES, KILLS_EACH = 10, 2
@@ -21,15 +22,8 @@ ATTEMPTS = 40
 
 
 def digest(store: Path) -> str:
-    """Digest both stores, as `doctor --digest` does."""
-    from docstokg.adapters.sqlite.graph_writer import SqliteGraphWriter
-    from docstokg.adapters.sqlite.index_writer import SqliteIndexWriter
-
-    digest = hashlib.sha256()
-    rows = index_rows(SqliteIndexWriter(store), "default")
-    for row in (*rows, *graph_rows(SqliteGraphWriter(store), "default")):
-        digest.update(row.encode() + b"\n")
-    return digest.hexdigest()
+    """Digest the content of both stores."""
+    return hashlib.sha256("\n".join(EmbeddedStore(store).content()).encode()).hexdigest()
 
 
 def copy(source: Path, target: Path) -> Path:
@@ -48,14 +42,11 @@ def processes() -> Iterator[LoadProcesses]:
 
 def test_twenty_kills_leave_no_trace(processes: LoadProcesses, tmp_path: Path):
     old, new = write_corpus(tmp_path / "v1", 1), write_corpus(tmp_path / "v2", 2)
-    (tmp_path / "base").mkdir()
-    base = tmp_path / "base" / "store.sqlite"
+    base, fresh = (tmp_path / name / "store.sqlite" for name in ("base", "fresh"))
+    for store in (base, fresh):
+        store.parent.mkdir()
     assert processes.load(settings_at(base), old) == 0
-    (tmp_path / "fresh").mkdir()
-    clean = {
-        "fresh": tmp_path / "fresh" / "store.sqlite",
-        "changed": copy(base, tmp_path / "changed"),
-    }
+    clean = {"fresh": fresh, "changed": copy(base, tmp_path / "changed")}
     wanted, seconds = {}, {}
     for kind, store in clean.items():
         begun = time.monotonic()
@@ -96,19 +87,10 @@ def test_twenty_kills_leave_no_trace(processes: LoadProcesses, tmp_path: Path):
 
 def check_only_whole_chunks(store: Path) -> None:
     """Whatever was written is complete: hashes match, and the index can be read."""
-    from docstokg.adapters.sqlite.index_writer import SqliteIndexWriter
-
     if not store.exists():
         return
-    for row in index_rows(SqliteIndexWriter(store), "default"):
-        kind, _, value = row.split(" ", 2)
-        if kind == "chunk":
-            chunk = json.loads(value)
-            text = chunk["text"].encode()
-            assert hashlib.sha256(text).hexdigest() == chunk["text_sha256"]
-            assert chunk["sentences"]
-    connection = sqlite3.connect(store)
-    try:
+    for chunk, _ in EmbeddedStore(store).stores.index_writer.stored_chunks(NS):
+        assert text_sha256(chunk.text) == chunk.text_sha256
+        assert chunk.sentences
+    with closing(sqlite3.connect(store)) as connection:
         assert connection.execute("PRAGMA quick_check").fetchone() == ("ok",)
-    finally:
-        connection.close()

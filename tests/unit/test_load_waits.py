@@ -17,10 +17,14 @@ LATEST_S = 600
 START_S = 1_800_000_000
 
 
+def never(now: float) -> bool:
+    return False
+
+
 class VirtualCloud:
     """Scheduler and loading machine whose clock a test sets; loads last `load_s`."""
 
-    def __init__(self, load_s: int, down: Callable[[float], bool] = lambda now: False) -> None:
+    def __init__(self, load_s: int, down: Callable[[float], bool] = never) -> None:
         self.now = float(START_S)
         self.starts: dict[str, float] = {}
         self.failed: dict[str, float] = {}
@@ -66,6 +70,13 @@ class VirtualCloud:
             if name not in self.failed and self.now < at + self._load_s
         }
 
+    def seconds(self) -> list[float]:
+        """Return the seconds of the starts."""
+        return sorted(at - START_S for at in self.starts.values())
+
+    def _notify(self, **detail: Any) -> None:
+        self.loads.changed([{"body": json.dumps({"detail": detail})}], "function")
+
     def run(self, changes: list[int], until: float) -> None:
         """Deliver changes at their seconds, call due schedules, report failed runs."""
         waiting, reported = [START_S + second for second in changes], set[str]()
@@ -77,20 +88,21 @@ class VirtualCloud:
             self.now = max(self.now, min(moments))
             if waiting and waiting[0] <= self.now:
                 waiting.pop(0)
-                key = {"object": {"key": "sources/default/a.md"}}
-                self.loads.changed([{"body": json.dumps({"detail": key})}], "function")
+                self._notify(object={"key": "sources/default/a.md"})
             for name in [n for n, (at, _) in self._schedules.items() if at <= self.now]:
                 _, event = self._schedules.pop(name)
                 self.loads.load(event, "function")
             for name in self.failed.keys() - reported:
                 reported.add(name)
-                detail = {"executionArn": "arn", "name": name}
-                self.loads.changed([{"body": json.dumps({"detail": detail})}], "function")
+                self._notify(executionArn="arn", name=name)
+
+
+type Clouds = Callable[..., VirtualCloud]
 
 
 @pytest.fixture
-def cloud_of(monkeypatch: pytest.MonkeyPatch) -> Callable[..., VirtualCloud]:
-    def make(load_s: int = 90, down: Callable[[float], bool] = lambda now: False) -> VirtualCloud:
+def cloud_of(monkeypatch: pytest.MonkeyPatch) -> Clouds:
+    def make(load_s: int = 90, down: Callable[[float], bool] = never) -> VirtualCloud:
         cloud = VirtualCloud(load_s, down)
         monkeypatch.setattr(source_loads, "time", cloud)
         return cloud
@@ -99,14 +111,12 @@ def cloud_of(monkeypatch: pytest.MonkeyPatch) -> Callable[..., VirtualCloud]:
 
 
 @pytest.mark.parametrize("every_s", [10, 30, 55, 59, 65, 7_200])
-def test_changes_of_every_rate_are_loaded_in_time(
-    cloud_of: Callable[..., VirtualCloud], every_s: int
-) -> None:
+def test_changes_of_every_rate_are_loaded_in_time(cloud_of: Clouds, every_s: int) -> None:
     """A minute after the last change, at the latest ten after the first that is not loaded."""
     cloud, load_s = cloud_of(), 90
     changes = list(range(0, DAY_S, every_s))
     cloud.run(changes, DAY_S + HOUR_S)
-    starts = sorted(at - START_S for at in cloud.starts.values())
+    starts = cloud.seconds()
     assert len(starts) >= min(len(changes), DAY_S // (LATEST_S + load_s))
     before = -1.0
     for start in starts:
@@ -119,30 +129,27 @@ def test_changes_of_every_rate_are_loaded_in_time(
 
 
 def test_changes_during_a_long_load_await_its_end(
-    cloud_of: Callable[..., VirtualCloud],
+    cloud_of: Clouds,
 ) -> None:
     cloud = cloud_of(load_s=HOUR_S)
     cloud.run([0, *range(100, HOUR_S, 50)], 3 * HOUR_S)
-    first, second = sorted(at - START_S for at in cloud.starts.values())
+    first, second = cloud.seconds()
     assert first == QUIET_S
     assert HOUR_S + first <= second <= HOUR_S + first + QUIET_S
 
 
 @pytest.mark.parametrize("changes", [[0], list(range(0, 2 * HOUR_S, 45))])
-def test_a_load_that_fails_is_tried_three_times(
-    cloud_of: Callable[..., VirtualCloud], changes: list[int]
-) -> None:
+def test_a_load_that_fails_is_tried_three_times(cloud_of: Clouds, changes: list[int]) -> None:
     """Changes in between neither shorten nor lengthen the growing waits; then it is an alarm."""
     cloud = cloud_of(down=lambda now: now < START_S + 2 * HOUR_S)
     cloud.run(changes, 75 * 60)
-    starts = sorted(cloud.starts.values())
-    waits = [later - sooner for sooner, later in pairwise(starts)]
+    waits = [later - sooner for sooner, later in pairwise(cloud.seconds())]
     assert waits == list(WAITS_S)
     assert cloud.counts == ["ingest_given_up_total"]
 
 
 def test_a_store_returning_within_an_hour_is_loaded(
-    cloud_of: Callable[..., VirtualCloud],
+    cloud_of: Clouds,
 ) -> None:
     cloud = cloud_of(down=lambda now: now < START_S + HOUR_S)
     cloud.run([0], 3 * HOUR_S)

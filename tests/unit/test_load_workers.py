@@ -18,24 +18,23 @@ from docstokg.loading.transfer.contents import graph_rows, index_rows
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_local.loading import stores as load_stores
-from docstokg_local.loading import workers
 from docstokg_local.loading.stores import stores_with_workers, workers_for
 from docstokg_local.loading.workers import LoadProcesses
 from tests.builders import settings_at
 from tests.conftest import CORPUS, write_corpus
+from tests.embedded_store import NS
 
 pytestmark = pytest.mark.slow
 
 TEXT = "# Otters\n\nThe sea otter lives near Monterey. It was described by Carl Linnaeus.\n"
 
 
-def contents(folder: Path, store: Path, count: int) -> tuple[list[str], RejectLog]:
-    settings = settings_at(store, cache_dir=str(store.parent / "cache"))
+def contents(folder: Path, path: Path, count: int) -> tuple[list[str], RejectLog]:
+    settings = settings_at(path, cache_dir=str(path.parent / "cache"))
     wiring, rejects = Wiring(settings), RejectLog()
     with stores_with_workers(wiring, True, count) as stores:
         report = load([folder], LoadOptions(), stores, rejects)
-    rows = [*index_rows(wiring.index_writer(), "default")]
-    rows += graph_rows(wiring.graph_writer(), "default")
+        rows = [*index_rows(stores.index_writer, NS), *graph_rows(stores.graph_writer, NS)]
     wiring.close()
     assert report.chunks > len(CORPUS["chunks.jsonl"])
     assert {"reading", "names", "chunks"} <= report.stages.keys()
@@ -49,23 +48,26 @@ def test_two_processes_load_equally(tmp_path: Path) -> None:
     (folder / "broken.json").write_text("{", "utf-8")
     rows, rejects = {}, {}
     for count in (1, 2):
-        (tmp_path / str(count)).mkdir()
-        rows[count], rejects[count] = contents(
-            folder, tmp_path / str(count) / "store.sqlite", count
-        )
+        place = tmp_path / str(count)
+        place.mkdir()
+        rows[count], rejects[count] = contents(folder, place / "store.sqlite", count)
     assert rows[1] == rows[2]
     assert rejects[1].first == rejects[2].first
     assert [Path(reject.file).name for reject in rejects[1].first] == ["broken.json"]
 
 
 def test_killed_process_ends_load_with_reason(cache_dir: Path) -> None:
-    processes = LoadProcesses(Settings(cache_dir=str(cache_dir)), 1)
-    assert processes.run_batches(workers._encode, ["Carl Linnaeus was born in Sweden."])
+    wiring = Wiring(Settings(cache_dir=str(cache_dir)))
+    processes = LoadProcesses(wiring.settings, 1)
+    processes.serve(wiring)
+    encoder = wiring.sparse_encoder()
+    assert encoder is not None
+    assert encoder.encode(["Carl Linnaeus was born in Sweden."], None)
     for process in multiprocessing.active_children():
         process.kill()
         process.join()
     with pytest.raises(Unavailable, match="a worker process of this load ended"):
-        processes.run_batches(workers._encode, ["He died in Uppsala."])
+        encoder.encode(["He died in Uppsala."], None)
     processes.close()
 
 
@@ -73,9 +75,11 @@ def test_processes_end_with_killed_load(cache_dir: Path) -> None:
     code = (
         "import multiprocessing, time\n"
         "from docstokg.settings import Settings\n"
-        "from docstokg_local.loading import workers\n"
-        f"pool = workers.LoadProcesses(Settings(cache_dir={str(cache_dir)!r}), 2)\n"
-        "pool.run_batches(workers._encode, ['It is.'] * 40)\n"
+        "from docstokg.wiring import Wiring\n"
+        "from docstokg_local.loading.workers import LoadProcesses\n"
+        f"wiring = Wiring(Settings(cache_dir={str(cache_dir)!r}))\n"
+        "LoadProcesses(wiring.settings, 2).serve(wiring)\n"
+        "wiring.sparse_encoder().encode([f'It is {n}.' for n in range(40)], None)\n"
         "print(*[child.pid for child in multiprocessing.active_children()], flush=True)\n"
         "time.sleep(60)\n"
     )
@@ -118,9 +122,6 @@ def test_worker_count_follows_cores_and_memory(
     large = folder / "deep" / "large.txt"
     large.write_bytes(b"a" * 1_000_000)
     assert workers_for([folder]) == workers_for([large]) == 4
-    limit.write_text("max\n")
-    assert workers_for([folder]) == 4
-    limit.write_text("2500000000\n")
-    assert workers_for([folder]) == 2
-    limit.write_text("500000000\n")
-    assert workers_for([folder]) == 1
+    for memory, count in (("max", 4), ("2500000000", 2), ("500000000", 1)):
+        limit.write_text(f"{memory}\n")
+        assert workers_for([folder]) == count

@@ -16,7 +16,6 @@ from docstokg.loading.names.candidates import Labels
 from docstokg.loading.read.chunking import ENCODER_PIECES
 from docstokg.loading.read.raw_input import RawChunk
 from docstokg.loading.read.records import encoder_text
-from docstokg.loading.read.rejects import Rejected
 from docstokg.loading.readers.documents import (
     Document,
     document_chunks,
@@ -121,15 +120,9 @@ def test_headings_cut_and_generic_ones_name_nothing(tmp_path):
         b"# Whales\n\nBig.\n\n## Introduction\n\nHello there.\n\n## Blue *whale*\n\nBlue.\n"
         b"```\n# no heading\n```\n\nOld style\n---------\n\nUnder it.\n",
     )
-    assert [chunk.section for chunk in chunks] == [
-        "Whales",
-        "Introduction",
-        "Blue whale",
-        "Old style",
-    ]
-    labels = Labels()
-    names = [labels.heading(chunk.section) for chunk in chunks]
-    assert names == ["Whales", None, "Blue whale", "Old style"]
+    sections = [chunk.section for chunk in chunks]
+    assert sections == ["Whales", "Introduction", "Blue whale", "Old style"]
+    assert list(map(Labels().heading, sections)) == ["Whales", None, "Blue whale", "Old style"]
     assert {chunk.title for chunk in chunks} == {"Whales"}
     assert "# no heading" in chunks[2].text
 
@@ -201,15 +194,11 @@ def test_a_long_description_is_cut_like_any_text(tmp_path: Path):
     )
     front = f"---\ntitle: Valves\ndescription: {sentences}\n---\n"
     text, chunks = chunks_of(tmp_path / "guide.md", f"{front}\n# Valves\n\nBody.\n".encode())
+    check_stretches(text, chunks)
     front_chunks = [chunk for chunk in chunks if (chunk.char_start or 0) < len(front)]
     assert len(front_chunks) > 1
     assert front_chunks[0].text.startswith("title: Valves")
     assert front_chunks[-1].text.endswith("valve 39 is opened, cleaned and closed.")
-    for chunk in front_chunks:
-        seen = encoder_text(chunk.title, chunk.text, chunk.headings)
-        assert len(PIECES.starts(seen)) + 2 <= ENCODER_PIECES
-        start = chunk.char_start or 0
-        assert text[start : start + len(chunk.text)] == chunk.text
 
 
 def test_an_option_names_every_part_of_its_description():
@@ -235,16 +224,9 @@ def test_an_option_names_every_part_of_its_description():
 
 def test_a_text_file_has_its_path_as_id(tmp_path):
     text, chunks = chunks_of(tmp_path / "a.txt", "# Not one. Sätze 😀 here.".encode(), "x/a.txt")
-    assert [(chunk.doc_id, chunk.section, chunk.title) for chunk in chunks] == [
-        ("x/a.txt", None, "")
-    ]
-    assert chunks[0].text == text
-
-
-@pytest.mark.parametrize("wrong", ["../etc", "a" * 600, '""'])
-def test_front_matter_may_not_name_what_http_refuses(tmp_path, wrong):
-    with pytest.raises(Rejected, match="doc_id must"):
-        chunks_of(tmp_path / "a.md", f"---\ndoc_id: {wrong}\n---\nWords.\n".encode())
+    (chunk,) = chunks
+    assert (chunk.doc_id, chunk.section, chunk.title) == ("x/a.txt", None, "")
+    assert chunk.text == text
 
 
 def test_an_announcement_shares_the_chunk_of_its_text():
@@ -259,25 +241,6 @@ def test_an_announcement_shares_the_chunk_of_its_text():
 def test_one_line_in_capitals_is_no_heading():
     chunks = cut("IMPORTANT\n    read this first.\n\nThen go on.", "a.txt")
     assert {chunk.section for chunk in chunks} == {None}
-
-
-@pytest.mark.parametrize(
-    ("raw", "reason"),
-    [
-        (b"one\n\xff\0", "NUL"),
-        (bytes(range(1, 256)) * 9, "control characters"),
-        (b"\x81\x01" * 9, "control characters"),
-        (b"Only a byte that no Western text has: \x81", "unknown text encoding"),
-        (b"a\n\0b", "NUL character in line 2"),
-        (b"---\ndoc_id: [1]\n---\nx\n", "doc_id must be a string"),
-        (b"---\nacl: [1]\n---\nx\n", "acl must be strings"),
-    ],
-)
-def test_documents_that_are_not_understood_are_refused(tmp_path, raw: bytes, reason: str):
-    path = tmp_path / "bad.md"
-    path.write_bytes(raw)
-    with pytest.raises(Rejected, match=reason):
-        read_file(path, "bad.md")
 
 
 def test_an_old_text_keeps_its_year_and_accents(tmp_path):
@@ -342,34 +305,16 @@ def test_hostile_texts_take_seconds_at_most(text: str, name: str):
 
 PARTS = st.sampled_from(
     [
-        "# Head\n",
-        "## Two words\r\n",
-        "A sentence. ",
-        "Ende? ",
-        "\n",
-        "\n\n",
-        "```\n",
-        "é😀 ",
-        "x" * 700 + ". ",
-        "Title\n===\n",
-        "- item\n",
-        "---\n",
-        "key: value\n",
-        " ",
-        "\r",
-        "| a |\n",
-        "    deep ",
-        "<!-- no -->\n",
-        "[a]: http://b\n",
-        "TITLE\n",
-        "> quote\n",
-        "1. one\n",
-        "It goes on and on. " * 60,
+        *("# Head\n", "## Two words\r\n", "A sentence. ", "Ende? ", "\n", "\n\n", "```\n", "é😀 "),
+        *("x" * 700 + ". ", "Title\n===\n", "- item\n", "---\n", "key: value\n", " ", "\r"),
+        *("| a |\n", "    deep ", "<!-- no -->\n", "[a]: http://b\n", "TITLE\n", "> quote\n"),
+        *("1. one\n", "It goes on and on. " * 60),
     ]
 )
+TEXTS, NAMES = st.lists(PARTS, max_size=30).map("".join), st.sampled_from(["d.md", "d.txt"])
 
 
-@given(st.lists(PARTS, max_size=30).map("".join), st.sampled_from(["d.md", "d.txt"]))
+@given(TEXTS, NAMES)
 def test_every_chunk_is_an_exact_stretch_in_order(text: str, name: str):
     check_stretches(text, cut(text, name))
 
@@ -378,7 +323,7 @@ def test_every_chunk_is_an_exact_stretch_in_order(text: str, name: str):
 FLAT = PARTS.filter(lambda part: part not in ("Title\n===\n", "---\n"))
 
 
-@given(st.lists(FLAT, max_size=30).map("".join), st.sampled_from(["d.md", "d.txt"]))
+@given(st.lists(FLAT, max_size=30).map("".join), NAMES)
 def test_no_sentence_is_lost(text: str, name: str):
     joined_text = "".join("".join(chunk.text.split()) for chunk in cut(text, name))
     assert joined_text.count("Asentence.") >= text.count("A sentence.")
@@ -398,5 +343,4 @@ def test_the_estimate_counts_no_less_than_the_vocabulary():
 
 def test_converted_blocks_keep_their_text():
     outline = MARKDOWN.outline("# A\r\rb\r\n\r\nc")
-    assert isinstance(outline, Outline)
     assert [outline.text[b.start : b.end].strip() for b in outline.blocks] == ["# A", "b", "c"]

@@ -11,7 +11,6 @@ import re
 import struct
 import subprocess
 import sys
-import zipfile
 from functools import partial
 from pathlib import Path
 
@@ -31,7 +30,7 @@ from docstokg.loading.read.rejects import Rejected, RejectLog
 from docstokg.loading.read.sources import find_files
 from tests.embedded_store import EmbeddedStore
 from tests.strange_inputs import paged, saved
-from tests.unit.test_office_formats import child, convert_file, opened, packed
+from tests.unit.test_office_formats import child, convert_file, opened, packed, paragraph, run, word
 
 __all__ = ["child", "convert_file"]
 
@@ -324,29 +323,12 @@ def test_json_lines_are_records(child, convert_file, tmp_path):
     assert [document.text for document in documents] == ["One.", "Two."]
 
 
-def word_file(document: bytes, without: str = "-") -> bytes:
-    """Make a DOCX package whose main part is this; no part named `without` is in it or named."""
-    good, stream = io.BytesIO(), io.BytesIO()
-    docx.Document().save(good)
-    with zipfile.ZipFile(good) as parts, zipfile.ZipFile(stream, "w") as out:
-        for name in (part for part in parts.namelist() if without not in part):
-            raw = document if name == "word/document.xml" else parts.read(name)
-            named = re.compile(rb"<(?:Override|Relationship)[^>]*%s[^>]*/>" % without.encode())
-            out.writestr(name, named.sub(b"", raw) if name.endswith((".rels", "].xml")) else raw)
-    return stream.getvalue()
-
-
-WORDS = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
-
-
 def test_a_docx_without_styles_with_huge_column_spans(convert_file):
-    cell = "<w:tc><w:tcPr>{}</w:tcPr><w:p><w:r><w:t>{}</w:t></w:r></w:p></w:tc>".format
-    wide = "<w:gridSpan w:val='1000000'/>"
-    row = f"<w:tr>{cell(wide, 'who')}{cell('', 'days')}</w:tr>"
-    body = f"<w:p><w:r><w:t>Plain words.</w:t></w:r></w:p><w:tbl>{row * 300}</w:tbl>"
-    document = f"<w:document xmlns:w='{WORDS}'><w:body>{body}</w:body></w:document>"
-    raw = word_file(document.encode(), without="styles.xml")
-    text, _ = convert_file("a.docx", raw)
+    cell = "<w:tc><w:tcPr>{}</w:tcPr>{}</w:tc>".format
+    wide = cell("<w:gridSpan w:val='1000000'/>", paragraph(run("who")))
+    row = f"<w:tr>{wide}{cell('', paragraph(run('days')))}</w:tr>"
+    body = f"{paragraph(run('Plain words.'))}<w:tbl>{row * 300}</w:tbl>"
+    text, _ = convert_file("a.docx", word(body))
     assert text.startswith("Plain words.")
     assert text.count("who") == text.count("days") >= 299
 
@@ -362,7 +344,7 @@ OUTSIDE = '<!DOCTYPE d [<!ENTITY x SYSTEM "file:///etc/passwd">]>'
         ("a.pdf", b"%PDF-1.7 nothing", "not a readable PDF"),
         ("a.pdf", pdf([""]), "no text layer"),
         ("a.docx", b"PK\x03\x04 broken", "not a valid DOCX"),
-        ("a.docx", word_file(b"<w:document"), "not a valid DOCX"),
+        ("a.docx", word("</w:body>"), "not a valid DOCX"),
         ("a.ipynb", b"[]", "no cells"),
         ("a.json", b"{", "not JSON"),
         ("a.json", b" \n", "contains no text"),
@@ -376,6 +358,16 @@ OUTSIDE = '<!DOCTYPE d [<!ENTITY x SYSTEM "file:///etc/passwd">]>'
         ("a.html", b"<div>" * 5_000 + b"x", "nested deeper"),
         ("a.csv", b"", "no rows"),
         ("a.txt", b"\x89PNG\r\n\x1a\n\0\0\0", "NUL"),
+        ("a.md", b"one\n\xff\0", "NUL"),
+        ("a.md", b"a\n\0b", "NUL character in line 2"),
+        ("a.md", bytes(range(1, 256)) * 9, "control characters"),
+        ("a.md", b"\x81\x01" * 9, "control characters"),
+        ("a.md", b"Only a byte that no Western text has: \x81", "unknown text encoding"),
+        ("a.md", b"---\ndoc_id: [1]\n---\nx\n", "doc_id must be a string"),
+        ("a.md", b"---\ndoc_id: ../etc\n---\nx\n", "doc_id must"),
+        ("a.md", b"---\ndoc_id: %s\n---\nx\n" % (b"a" * 600), "doc_id must"),
+        ("a.md", b'---\ndoc_id: ""\n---\nx\n', "doc_id must"),
+        ("a.md", b"---\nacl: [1]\n---\nx\n", "acl must be strings"),
         ("a.xlsx", b"PK\x03\x04 broken", "not a valid XLSX"),
         ("a.xlsx", packed({"x": "y"}), "not a valid XLSX"),
         ("a.pptx", packed({"_rels/.rels": "<a"}), "not a valid PPTX"),

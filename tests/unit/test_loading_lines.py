@@ -1,6 +1,8 @@
 """Requirements on lines of a load, and messages for rejected ones."""
 
 import json
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -15,10 +17,6 @@ from docstokg.loading.readers.relations import read_relation
 from docstokg.loading.readers.triples import read_triple
 
 CHUNK = {"id": "a", "doc_id": "d", "text": "Seizures are events."}
-
-
-def chunk_with(**changed: object) -> bytes:
-    return json.dumps({**CHUNK, **changed}).encode()
 
 
 def test_a_chunk_keeps_its_text_and_unknown_keys():
@@ -74,56 +72,42 @@ def test_a_surrogate_pair_is_a_character():
 
 
 @pytest.mark.parametrize(
-    ("changed", "place"),
+    ("place", "value"),
     [
-        ({"id": 1}, "id"),
-        ({"id": ""}, "id"),
-        ({"doc_id": None}, "doc_id"),
-        ({"text": " \n"}, "text"),
-        ({"text": 5}, "text"),
-        ({"page": True}, "page"),
-        ({"page": 1.5}, "page"),
-        ({"char_start": -1}, "char_start"),
-        ({"char_start": "3"}, "char_start"),
-        ({"topics": "one"}, "topics"),
-        ({"acl": [1]}, "acl"),
-        ({"metadata": []}, "metadata"),
-        ({"mentions": [{"entity": "HP:1", "start": 3, "end": 99}]}, "mentions"),
-        ({"mentions": [{"entity": "HP:1", "start": 3, "end": 3}]}, "mentions"),
-        ({"mentions": [{"entity": "HP:1", "start": 3}]}, "mentions.0"),
-        ({"mentions": [{"entity": "HP:1"}]}, "mentions.0"),
-        ({"mentions": [{"entity": "HP:1", "about": "yes"}]}, "mentions.0.about"),
-        ({"embedding": []}, "embedding"),
-        ({"embedding": [0, 0]}, "embedding"),
-        ({"embedding": ["1"]}, "embedding"),
-        ({"sparse": {"a": 0}}, "sparse"),
-        ({"sparse": {"a": "1"}}, "sparse"),
+        ("id", 1),
+        ("id", ""),
+        ("doc_id", None),
+        ("text", " \n"),
+        ("text", 5),
+        ("page", True),
+        ("page", 1.5),
+        ("char_start", -1),
+        ("char_start", "3"),
+        ("topics", "one"),
+        ("acl", [1]),
+        ("metadata", []),
+        ("mentions", [{"entity": "HP:1", "start": 3, "end": 99}]),
+        ("mentions", [{"entity": "HP:1", "start": 3, "end": 3}]),
+        ("mentions.0", [{"entity": "HP:1", "start": 3}]),
+        ("mentions.0", [{"entity": "HP:1"}]),
+        ("mentions.0.about", [{"entity": "HP:1", "about": "yes"}]),
+        ("embedding", []),
+        ("embedding", [0, 0]),
+        ("embedding", ["1"]),
+        ("sparse", {"a": 0}),
+        ("sparse", {"a": "1"}),
     ],
 )
-def test_wrong_types_of_a_chunk_are_refused(changed: dict[str, object], place: str):
+def test_wrong_types_of_a_chunk_are_refused(place: str, value: object):
+    line = {**CHUNK, place.partition(".")[0]: value}
     with pytest.raises(Rejected, match=place):
-        read_chunk(parse_object(chunk_with(**changed)))
+        read_chunk(parse_object(json.dumps(line).encode()))
 
 
 def test_every_problem_of_a_line_is_named():
     with pytest.raises(Rejected) as refused:
         read_chunk({"id": 1, "text": ""})
     assert all(name in str(refused.value) for name in ("id:", "doc_id:", "text:"))
-
-
-@pytest.mark.parametrize(
-    ("line", "place"),
-    [
-        ({"id": "seizure", "name": "Seizure"}, "id"),
-        ({"id": "HP:1"}, "name"),
-        ({"id": "HP:1", "name": " "}, "name"),
-        ({"id": "HP:1", "name": "x", "synonyms": "y"}, "synonyms"),
-        ({"id": "HP:1", "name": "x", "obsolete": "yes"}, "obsolete"),
-    ],
-)
-def test_wrong_entities_are_refused(line: dict[str, object], place: str):
-    with pytest.raises(Rejected, match=place):
-        read_entity(line)
 
 
 def test_relations_keep_their_properties_and_their_evidence():
@@ -140,25 +124,31 @@ def test_relations_keep_their_properties_and_their_evidence():
     assert relation.properties == {"frequency": "3/4"}
 
 
+EDGE = {"source": "a", "type": "b", "target": "c"}
+
+
 @pytest.mark.parametrize(
-    "line",
+    ("read", "line", "place"),
     [
-        {"source": "a", "type": "b"},
-        {"source": "a", "type": "", "target": "c"},
-        {"source": "a", "type": "b", "target": " "},
-        {"source": "a", "type": "b", "target": "c", "weight": "1"},
-        {"source": "a", "type": "b", "target": "c", "evidence": {"chunk_id": "x", "start": 1}},
-        {"source": "a", "type": "b", "target": "c", "evidence": "x"},
+        (read_entity, {"id": "seizure", "name": "Seizure"}, "id"),
+        (read_entity, {"id": "HP:1"}, "name"),
+        (read_entity, {"id": "HP:1", "name": " "}, "name"),
+        (read_entity, {"id": "HP:1", "name": "x", "synonyms": "y"}, "synonyms"),
+        (read_entity, {"id": "HP:1", "name": "x", "obsolete": "yes"}, "obsolete"),
+        (read_relation, {"source": "a", "type": "b"}, "target"),
+        (read_relation, {**EDGE, "type": ""}, "type"),
+        (read_relation, {**EDGE, "target": " "}, "target"),
+        (read_relation, {**EDGE, "weight": "1"}, "weight"),
+        (read_relation, {**EDGE, "evidence": {"chunk_id": "x", "start": 1}}, "evidence"),
+        (read_relation, {**EDGE, "evidence": "x"}, "evidence"),
+        (read_triple, {"subject": "a", "relation": "b", "object": "c"}, "doc_id or chunk_id"),
     ],
 )
-def test_wrong_relations_are_refused(line: dict[str, object]):
-    with pytest.raises(Rejected):
-        read_relation(line)
-
-
-def test_a_triple_needs_a_place():
-    with pytest.raises(Rejected, match="doc_id or chunk_id"):
-        read_triple({"subject": "a", "relation": "b", "object": "c"})
+def test_wrong_lines_are_refused(
+    read: Callable[[dict[str, Any]], object], line: dict[str, Any], place: str
+):
+    with pytest.raises(Rejected, match=place):
+        read(line)
 
 
 def test_only_line_feeds_count_and_split_lines(tmp_path):
@@ -171,20 +161,11 @@ def test_only_line_feeds_count_and_split_lines(tmp_path):
     assert rows[2][1] == {"b": 2}
 
 
+WORDS = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"))
+FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 JSON = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0")),
-    lambda inner: (
-        st.lists(inner, max_size=4)
-        | st.dictionaries(
-            st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0")),
-            inner,
-            max_size=4,
-        )
-    ),
+    st.none() | st.booleans() | st.integers() | FLOATS | WORDS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(WORDS, inner, max_size=4),
     max_leaves=8,
 )
 

@@ -69,13 +69,6 @@ def test_owners_of_shared_ids_win_in_any_order(
     assert (report.types[".md"].rejected, report.types[".md"].chunks) == (1, 1)
 
 
-def test_edited_file_replaces_its_document(store: Store, tmp_path: Path):
-    home = write(tmp_path / "a", x="Blue.")
-    store.load(home)
-    store.load(write(home, x="Red."))
-    assert (store.rejects.count, store.texts()) == (0, {"Red."})
-
-
 def test_sync_ends_in_a_fresh_load(store: Store, tmp_path: Path):
     home = write(tmp_path / "a", **{f"f{n}": f"File {n} about Zebra {n}." for n in range(12)})
     triples = [

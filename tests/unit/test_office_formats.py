@@ -3,7 +3,7 @@
 import gzip
 import io
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -41,7 +41,33 @@ def links(**targets: str) -> str:
     return f'<Relationships xmlns="{LINKS}">{rows}</Relationships>'
 
 
-def xlsx(sheet: str, strings: str = "", styles: str = "") -> bytes:
+def run(text: str, properties: str = "") -> str:
+    return f"<w:r><w:rPr>{properties}</w:rPr><w:t xml:space='preserve'>{text}</w:t></w:r>"
+
+
+def paragraph(*runs: str) -> str:
+    return f"<w:p>{''.join(runs)}</w:p>"
+
+
+W = "xmlns:w='w' xmlns:wp='wp' xmlns:mc='mc' xmlns:v='v' xmlns:r='r'"
+
+
+def word(body: str, **parts: str) -> bytes:
+    """Write a Word document without styles; `parts`: further parts by their kind."""
+    named = {f"p{at}": f"{kind} {kind}.xml" for at, kind in enumerate(parts)}
+    files = {
+        "_rels/.rels": links(a="officeDocument word/document.xml"),
+        "word/document.xml": f"<w:document {W}><w:body>{body}</w:body></w:document>",
+        "word/_rels/document.xml.rels": links(**named),
+    }
+    files |= {
+        f"word/{kind}.xml": f"<w:{kind} {W}>{text}</w:{kind}>" for kind, text in parts.items()
+    }
+    return packed(files)
+
+
+def xlsx(sheet: str, strings: str = "", styles: str = "", merged: Iterable[str] = ()) -> bytes:
+    cells = "".join(f'<mergeCell ref="{ref}"/>' for ref in merged)
     return packed(
         {
             "_rels/.rels": links(a="officeDocument xl/workbook.xml"),
@@ -51,7 +77,8 @@ def xlsx(sheet: str, strings: str = "", styles: str = "") -> bytes:
             "xl/_rels/workbook.xml.rels": links(
                 s="worksheet worksheets/one.xml", t="sharedStrings strings.xml", u="styles st.xml"
             ),
-            "xl/worksheets/one.xml": f"<worksheet><sheetData>{sheet}</sheetData></worksheet>",
+            "xl/worksheets/one.xml": f"<worksheet><sheetData>{sheet}</sheetData>"
+            f"<mergeCells>{cells}</mergeCells></worksheet>",
             "xl/strings.xml": f"<sst>{strings}</sst>",
             "xl/st.xml": f"<styleSheet>{styles}</styleSheet>",
         }
@@ -121,16 +148,13 @@ def test_a_repeating_opendocument_sheet_has_an_end(convert_file):
 
 
 def test_an_opendocument_text_has_headings_lists_and_tables(convert_file):
+    cell = "<table-cell><p>{}</p></table-cell>".format
+    row = "<table-row>{}</table-row>".format
+    head = f"<table-header-rows>{row(cell('Part') + cell('3 days'))}</table-header-rows>"
     content = (
-        "<o xmlns:office='o' xmlns:table='t' xmlns:text='x'><office:body><office:text>"
-        "<text:h text:outline-level='1'>Care</text:h><text:p>Oil the<text:s/>pump"
-        "<text:note><text:p>not this</text:p></text:note>.</text:p><text:list><text:list-item>"
-        "<text:p>daily</text:p></text:list-item></text:list><table:table><table:table-header-rows>"
-        "<table:table-row><table:table-cell><text:p>Part</text:p></table:table-cell><table:table-cell>"
-        "<text:p>3 days</text:p></table:table-cell></table:table-row></table:table-header-rows>"
-        "<table:table-row><table:table-cell><text:p>Seal</text:p></table:table-cell>"
-        "<table:table-cell><text:p>4</text:p></table:table-cell></table:table-row></table:table>"
-        "</office:text></office:body></o>"
+        "<o><body><text><h outline-level='1'>Care</h><p>Oil the<s/>pump<note><p>not this</p>"
+        "</note>.</p><list><list-item><p>daily</p></list-item></list>"
+        f"<table>{head}{row(cell('Seal') + cell('4'))}</table></text></body></o>"
     )
     text, chunks = convert_file("a.odt", packed({"content.xml": content}))
     assert text.split("\n\n")[:4] == [
@@ -264,35 +288,44 @@ def test_a_packed_manual_page_is_its_words(convert_file):
     assert plain == "No page at all.\n"
 
 
-def test_characters_that_do_not_exist_are_unknown_ones(convert_file):
-    digits = b"9" * 5_000
-    raw = rb"{\rtf1 Valve \u99999999?seven\u-99999?. It closes \u9731? at 12 bar.\u%s?}" % digits
-    text, _ = convert_file("a.rtf", raw)
-    assert text.strip().replace("\ufffd", "") == "Valve seven. It closes \u2603 at 12 bar."
+ICON = r"\'f3\'b0\'80\'80", r"\'f3\'b0\'80\'85"
+RTF = {
+    "paragraphs and cells": (
+        r"\ansi\ansicpg1252{\fonttbl{\f0 Arial;}}{\*\gen X;}Caf\'e9 \b d\'e9j\u224?\b0\par"
+        r" \u8364?5 \{ok\}\par a\cell b\cell\row",
+        "Café déjà\n\n€5 {ok}\n\na: b.",
+    ),
+    "characters that do not exist": (
+        r"Valve \u99999999?seven\u-99999?. It closes \u9731? at 12 bar.\u%s?" % ("9" * 5_000),
+        "Valve \ufffdseven\ufffd. It closes \u2603 at 12 bar.\ufffd",
+    ),
+    **{
+        f"escape and {name}": (
+            rf"The ticket costs {escape}12 for adults\outlinelevel0 \'e0 of any \b age",
+            "The ticket costs €12 for adultsà of any age",
+        )
+        for name, escape in {
+            "one replacement": r"\u8364 ?",
+            "no replacement": r"\uc0\u8364 ",
+            "six replacements": r"\uc6\u8364 abcdef",
+        }.items()
+    },
+    "first private character": (
+        rf"\ansicpg65001 Press {ICON[0]} for a minute.",
+        "Press \U000f0000 for a minute.",
+    ),
+    "private character": (
+        rf"\ansicpg65001 Press {ICON[1]} for a minute.",
+        "Press \U000f0005 for a minute.",
+    ),
+}
 
 
-def test_rtf_is_its_paragraphs(convert_file):
-    raw = (
-        rb"{\rtf1\ansi\ansicpg1252{\fonttbl{\f0 Arial;}}{\*\gen X;}Caf\'e9 \b d\'e9j\u224?\b0\par"
-        rb" \u8364?5 \{ok\}\par a\cell b\cell\row}"
-    )
-    text, _ = convert_file("a.rtf", raw)
-    assert text.strip().split("\n\n") == ["Café déjà", "€5 {ok}", "a: b."]
-
-
-@pytest.mark.parametrize("escape", [rb"\u8364 ?", rb"\uc0\u8364 ", rb"\uc6\u8364 abcdef"])
-def test_rtf_text_after_escape_is_whole(convert_file, escape):
-    raw = rb"{\rtf1 The ticket costs %s12 for adults\outlinelevel0 \'e0 of any \b age}" % escape
-    text, _ = convert_file("a.rtf", raw)
-    assert text.strip() == "The ticket costs €12 for adultsà of any age"
-
-
-@pytest.mark.parametrize("number", [0xF0000, 0xF0005])
-def test_rtf_characters_of_private_plane_remain(convert_file, number):
-    icon = "".join(f"\\'{byte:02x}" for byte in chr(number).encode())
-    raw = rf"{{\rtf1\ansicpg65001 Press the button with the {icon} icon for one minute.}}"
-    text, _ = convert_file("a.rtf", raw.encode())
-    assert text.strip() == f"Press the button with the {chr(number)} icon for one minute."
+@pytest.mark.parametrize("name", RTF)
+def test_rtf_is_its_text(convert_file, name):
+    source, expected = RTF[name]
+    text, _ = convert_file("a.rtf", rf"{{\rtf1{source}}}".encode())
+    assert text.strip() == expected
 
 
 @pytest.mark.parametrize("name", ["a.xml", "a.rss", "a.tex", "a.org"])

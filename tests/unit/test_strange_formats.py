@@ -1,5 +1,6 @@
 """Office files, tables and PDFs as people make them: nothing is lost without a note."""
 
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -10,33 +11,26 @@ from docstokg.adapters.conversion.formats import convert
 from docstokg.adapters.conversion.number_format import EPOCH, shown
 from docstokg.adapters.conversion.table_header import Cell, column_names, header_rows
 from docstokg.contracts.outline import Outline
-from tests.strange_inputs import paged, table_row
-from tests.unit.test_office_formats import links, packed, xlsx
-
-W = "xmlns:w='w' xmlns:wp='wp' xmlns:mc='mc' xmlns:v='v' xmlns:r='r'"
+from tests.strange_inputs import paged, table_rows
+from tests.unit.test_office_formats import links, packed, paragraph, run, word, xlsx
 
 
-def run(text: str, properties: str = "") -> str:
-    return f"<w:r><w:rPr>{properties}</w:rPr><w:t xml:space='preserve'>{text}</w:t></w:r>"
-
-
-def paragraph(*runs: str) -> str:
-    return f"<w:p>{''.join(runs)}</w:p>"
-
-
-def word(body: str, **parts: str) -> Outline:
-    """Convert a Word document; `parts`: further parts by their kind in the package."""
-    named = {f"p{at}": f"{kind} {kind}.xml" for at, kind in enumerate(parts)}
-    files = {
-        "_rels/.rels": links(a="officeDocument word/document.xml"),
-        "word/document.xml": f"<w:document {W}><w:body>{body}</w:body></w:document>",
-        "word/_rels/document.xml.rels": links(**named),
-    }
-    files |= {
-        f"word/{kind}.xml": f"<w:{kind} {W}>{text}</w:{kind}>" for kind, text in parts.items()
-    }
-    (outline,) = convert(".docx", packed(files))
+def converted(suffix: str, raw: bytes) -> Outline:
+    (outline,) = convert(suffix, raw)
     return outline
+
+
+def sheet(*rows: Sequence[str], merged: Iterable[str] = (), further: str = "") -> Outline:
+    """Convert a sheet of texts; `further`: its last rows in XML."""
+    cells = [
+        "".join(
+            f'<c r="{column}{number}" t="inlineStr"><is><t>{text}</t></is></c>'
+            for column, text in zip("ABCD", row, strict=False)
+        )
+        for number, row in enumerate(rows, 1)
+    ]
+    written = "".join(f"<row>{row}</row>" for row in cells)
+    return converted(".xlsx", xlsx(written + further, merged=merged))
 
 
 def lines(outline: Outline) -> list[str]:
@@ -64,12 +58,12 @@ def test_word_boxes_are_read_and_hidden_text_noted() -> None:
         paragraph(run("Seen."), run("Never shown.", "<w:vanish/>")),
         paragraph(run("Again shown.", "<w:vanish w:val='0'/>")),
     ]
-    outline = word(
-        "".join(body),
-        footnotes="<w:footnote w:id='0' w:type='separator'><w:p/></w:footnote>"
-        f"<w:footnote w:id='2'>{paragraph(run('Rule by Okoro.'))}</w:footnote>",
-        header=paragraph(run("Draft")),
+    notes = (
+        "<w:footnote w:id='0' w:type='separator'><w:p/></w:footnote>"
+        f"<w:footnote w:id='2'>{paragraph(run('Rule by Okoro.'))}</w:footnote>"
     )
+    document = word("".join(body), footnotes=notes, header=paragraph(run("Draft")))
+    outline = converted(".docx", document)
     assert lines(outline) == [
         "Goods in the In-Transit area\u00b0",
         "Rule by Okoro.",
@@ -111,7 +105,7 @@ def test_charts_of_slides_are_read_and_diagrams_noted() -> None:
         "ppt/charts/chart1.xml": chart,
         "ppt/diagrams/data1.xml": "<d><t>Step one</t></d>",
     }
-    (outline,) = convert(".pptx", packed(files))
+    outline = converted(".pptx", packed(files))
     assert lines(outline) == [
         "Hello",
         "Visitors",
@@ -200,19 +194,14 @@ def test_numbers_are_read_as_the_file_shows_them(value: str, code: str, text: st
 
 
 def test_merged_cells_name_columns_and_fill_rows() -> None:
-    def cell(place: str, text: str) -> str:
-        return f'<c r="{place}" t="inlineStr"><is><t>{text}</t></is></c>'
-
-    sheet = (
-        f"<row>{cell('A1', 'Plant')}{cell('B1', 'Winter')}{cell('D1', 'Note')}</row>"
-        f"<row>{cell('B2', 'Min')}{cell('C2', 'Max')}</row>"
-        f"<row>{cell('A3', 'Fern')}{cell('B3', '3')}{cell('C3', '9')}{cell('D3', 'shade')}</row>"
-        f"<row>{cell('B4', '4')}{cell('C4', '8')}</row>"
-        "<row><c r='A5'><f>SUM(B3)</f></c></row>"
+    outline = sheet(
+        ("Plant", "Winter", "", "Note"),
+        ("", "Min", "Max"),
+        ("Fern", "3", "9", "shade"),
+        ("", "4", "8"),
+        merged=("A1:A2", "B1:C1", "D1:D2", "A3:A4"),
+        further="<row><c r='A5'><f>SUM(B3)</f></c></row>",
     )
-    merged = "".join(f'<mergeCell ref="{ref}"/>' for ref in ("A1:A2", "B1:C1", "D1:D2", "A3:A4"))
-    raw = xlsx(f"{sheet}</sheetData><mergeCells>{merged}</mergeCells><sheetData>")
-    (outline,) = convert(".xlsx", raw)
     text = " ".join(lines(outline))
     assert "Plant: Fern Winter Min: 3 Winter Max: 9 Note: shade" in text
     assert "Plant: Fern Winter Min: 4 Winter Max: 8" in text
@@ -223,11 +212,10 @@ def test_merged_cells_name_columns_and_fill_rows() -> None:
 
 
 def test_separator_lines_and_open_quotes_in_tables() -> None:
-    (named,) = convert(".csv", b"sep=;\r\nName;Beds\r\nBirch;52\r\n")
+    named = converted(".csv", b"sep=;\r\nName;Beds\r\nBirch;52\r\n")
     assert lines(named) == ["Name: Birch", "Beds: 52"]
     raw = b'id\tmemo\n77\t"never closed\n78\tprinter, floor 3\n79\t"two\nlines"\n80\t"a ""b"""\n'
-    (torn,) = convert(".tsv", raw)
-    assert lines(torn) == [
+    assert lines(converted(".tsv", raw)) == [
         "id: 77",
         'memo: "never closed',
         "id: 78",
@@ -240,8 +228,7 @@ def test_separator_lines_and_open_quotes_in_tables() -> None:
 
 
 def convert_pages(*parts: Any) -> Outline:
-    (outline,) = convert(".pdf", paged(*parts))
-    return outline
+    return converted(".pdf", paged(*parts))
 
 
 def test_page_furniture_stays_once_and_sentences_cross_pages() -> None:
@@ -294,18 +281,20 @@ def test_a_table_of_headers_only_is_not_lost() -> None:
 
 
 def test_a_continued_table_keeps_column_names_unlike_another() -> None:
-    first = [table_row(700, "School", "Pupils", "Fee")]
-    first += [table_row(680 - 20 * n, f"Oak {n}", f"{101 + n}", f"{11 + n} EUR") for n in range(4)]
-    second = [table_row(780 - 20 * n, f"Elm {n}", f"{201 + n}", f"{31 + n} EUR") for n in range(4)]
-    third = [table_row(780, "School", "Pupils", "Fee")]
-    third += [table_row(760 - 20 * n, f"Ash {n}", f"{301 + n}", f"{41 + n} EUR") for n in range(4)]
-    fourth = [table_row(780, "Branch", "Staff", "Since")]
-    fourth += [table_row(760 - 20 * n, f"Turku {n}", f"{5 + n}", f"{1990 + n}") for n in range(4)]
-    pages = [[piece for line in page for piece in line] for page in (first, second, third, fourth)]
+    def rows(name: str, first: int, fee: str) -> list[tuple[str, ...]]:
+        return [(f"{name} {n}", f"{first + n}", fee.format(n)) for n in range(4)]
+
+    heads = ("School", "Pupils", "Fee")
+    pages = [
+        table_rows(700, heads, *rows("Oak", 101, "1{} EUR")),
+        table_rows(780, *rows("Elm", 201, "3{} EUR")),
+        table_rows(780, heads, *rows("Ash", 301, "4{} EUR")),
+        table_rows(780, ("Branch", "Staff", "Since"), *rows("Turku", 5, "199{}")),
+    ]
     table_lines = lines(convert_pages(pages))
-    assert "School: Oak 0; Pupils: 101; Fee: 11 EUR." in table_lines
-    assert "School: Elm 0; Pupils: 201; Fee: 31 EUR." in table_lines
-    assert "School: Ash 3; Pupils: 304; Fee: 44 EUR." in table_lines
+    assert "School: Oak 0; Pupils: 101; Fee: 10 EUR." in table_lines
+    assert "School: Elm 0; Pupils: 201; Fee: 30 EUR." in table_lines
+    assert "School: Ash 3; Pupils: 304; Fee: 43 EUR." in table_lines
     assert "Branch: Turku 0; Staff: 5; Since: 1990." in table_lines
     assert len(table_lines) == 16
 
@@ -334,7 +323,7 @@ def test_form_values_are_read_at_their_labels() -> None:
     ],
 )
 def test_a_column_without_values_keeps_its_name(suffix: str, raw: bytes) -> None:
-    (outline,) = convert(suffix, raw)
+    outline = converted(suffix, raw)
     assert "checked by" in outline.text
     assert "A7" in outline.text and "B2" in outline.text
 
@@ -354,39 +343,28 @@ RIGHT = (
 
 
 def test_columns_of_prose_are_read_in_turn() -> None:
-    rows = [
-        table_row(700 - 13 * at, *pair) for at, pair in enumerate(zip(LEFT, RIGHT, strict=True))
-    ]
-    outline = convert_pages([[piece for row in rows for piece in row]])
+    outline = convert_pages([table_rows(700, *zip(LEFT, RIGHT, strict=True), step=13)])
     assert " ".join(lines(outline)) == " ".join((*LEFT, *RIGHT))
 
 
 def test_sheet_rows_name_their_table() -> None:
-    texts = ("Stock", "", "Item", "Count", "Rope", "7", "Orders", "", "Item", "Due", "Tar", "June")
-    places = [f"{'AB'[at % 2]}{at // 2 + 1 + (at > 5)}" for at in range(len(texts))]
-    cells = [
-        f'<c r="{place}" t="inlineStr"><is><t>{text}</t></is></c>'
-        for place, text in zip(places, texts, strict=True)
-    ]
-    rows = "".join(f"<row>{''.join(cells[at : at + 2])}</row>" for at in range(0, 12, 2))
-    (outline,) = convert(".xlsx", xlsx(rows))
+    outline = sheet(
+        *(("Stock",), ("Item", "Count"), ("Rope", "7")),
+        (),
+        *(("Orders",), ("Item", "Due"), ("Tar", "June")),
+    )
     assert lines(outline) == ["Item (Stock): Rope", "Count: 7", "Item (Orders): Tar", "Due: June"]
 
 
 def test_merged_titles_stand_above_a_sheet_header() -> None:
-    texts = {1: ["Prices", "", ""], 2: ["From May", "", ""], 3: ["Item", "Use", "Price"],
-             4: ["Rope", "knots", "7"], 5: ["Tar", "seams", "9"]}  # fmt: skip
-    rows = "".join(
-        "<row>"
-        + "".join(
-            f'<c r="{column}{at}" t="inlineStr"><is><t>{text}</t></is></c>'
-            for column, text in zip("ABC", row, strict=True)
-        )
-        + "</row>"
-        for at, row in texts.items()
+    outline = sheet(
+        ("Prices", "", ""),
+        ("From May", "", ""),
+        ("Item", "Use", "Price"),
+        ("Rope", "knots", "7"),
+        ("Tar", "seams", "9"),
+        merged=("A1:C1", "A2:C2"),
     )
-    rows += "</sheetData><mergeCells><mergeCell ref='A1:C1'/><mergeCell ref='A2:C2'/></mergeCells>"
-    (outline,) = convert(".xlsx", xlsx(f"{rows}<sheetData>"))
     assert lines(outline)[:5] == ["Prices", "From May", "Item: Rope", "Use: knots", "Price: 7"]
 
 
@@ -405,7 +383,7 @@ MANUAL_TABLES = [
 
 @pytest.mark.parametrize(("table", "row"), MANUAL_TABLES)
 def test_manual_tables_are_read_by_row(table: str, row: str) -> None:
-    (outline,) = convert(".man", f".TH CARDS 6\n.SH GAME\n{table}\n".encode())
+    outline = converted(".man", f".TH CARDS 6\n.SH GAME\n{table}\n".encode())
     assert row in lines(outline)
 
 
@@ -423,7 +401,7 @@ MANUAL_TEXTS = [
 
 @pytest.mark.parametrize(("head", "body", "text"), MANUAL_TEXTS)
 def test_manual_strings_signs_and_entries_are_text(head: str, body: str, text: str) -> None:
-    (outline,) = convert(".man", f"{head}.TH A 1\n.SH B\n{body}\n".encode())
+    outline = converted(".man", f"{head}.TH A 1\n.SH B\n{body}\n".encode())
     assert outline.text == f"B\n\n{text}\n\n"
     parts = [outline.text[part.start : part.end] for b in outline.blocks for part in b.children]
     assert parts in ([], ["a=\n    O.\n", "    P.\n"])
@@ -431,13 +409,13 @@ def test_manual_strings_signs_and_entries_are_text(head: str, body: str, text: s
 
 def test_manual_strings_never_grow_without_limit() -> None:
     doubled = "".join(f".ds {b} \\*{a}\\*{a}\n" for a, b in pairwise("abcdefghijklmnopqrst"))
-    (outline,) = convert(".man", f".ds a lion\n{doubled}.TH A 1\n.SH B\n\\*t\n".encode())
+    outline = converted(".man", f".ds a lion\n{doubled}.TH A 1\n.SH B\n\\*t\n".encode())
     assert outline.text == f"B\n\n{'lion' * 50}\n\n"
 
 
 def test_yaml_records_are_passages() -> None:
     text = "regions:\n  - name: north\n    quota: 120\n  - name: south\n    quota: 80\nbeta: yes\n"
-    (outline,) = convert(".conf", text.encode())
+    outline = converted(".conf", text.encode())
     assert [text[block.start : block.end].split()[2] for block in outline.blocks] == [
         "north",
         "south",

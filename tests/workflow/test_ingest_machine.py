@@ -91,12 +91,9 @@ class Stages:
         self.bucket.put(f"{self._folder(payload)}/names/{shard}", json.dumps(list(words)).encode())
         return {"shard": shard}
 
-    def _rounds(self, payload: dict[str, Any]) -> dict[str, Any]:
+    def resolve(self, payload: dict[str, Any]) -> dict[str, Any]:
         turn = (payload["cursor"] or 0) + 1
         return {"done": True} if turn >= self.rounds else {"done": False, "cursor": turn}
-
-    def resolve(self, payload: dict[str, Any]) -> dict[str, Any]:
-        return self._rounds(payload)
 
     def write(self, payload: dict[str, Any]) -> dict[str, Any]:
         shard, words = self._shard(payload)
@@ -107,16 +104,13 @@ class Stages:
         return {"shard": shard}
 
     def close(self, payload: dict[str, Any]) -> dict[str, Any]:
-        return {"done": True} if payload["failed"] else self._rounds(payload)
+        return {"done": True} if payload["failed"] else self.resolve(payload)
 
 
-def ran(stages: Stages, **fields: Any) -> Execution:
-    namespace, run_id = "ns", "run-1"
-    run = {
-        **{"run_id": run_id, "namespace": namespace, "bucket": BUCKET, "sync": False},
-        **{"max_removed": 0, "remove": [], "prefix": f"sources/{namespace}/", **fields},
-    }
-    return run_ingest(stages.table(), stages.bucket, run)
+def ran(stages: Stages) -> Execution:
+    run = {"run_id": "run-1", "namespace": "ns", "bucket": BUCKET, "prefix": "sources/ns/"}
+    usual = {"sync": False, "max_removed": 0, "remove": []}
+    return run_ingest(stages.table(), stages.bucket, {**run, **usual})
 
 
 def folder_of(count: int) -> Stages:

@@ -25,24 +25,27 @@ from tests.unit.test_stages import Place, folder_of
 NAMES = ("anna", "bert")
 PROMISED_S = 10.0
 LONGEST_WAIT_S = 300
-CLOUD = """
+LOADER = """
 import sys
 from pathlib import Path
 from tests.workflow.ingest_process import place_in, run_machine
-folder, name = Path(sys.argv[1]), sys.argv[2]
-print(run_machine(place_in(folder, name), f"run-{name}").status)
-"""
-LAPTOP = """
-import sys
-from pathlib import Path
-from tests.workflow.ingest_process import place_in
-place = place_in(Path(sys.argv[1]), sys.argv[2])
-if "on-call" in sys.argv:
+folder, name, source, *on_call = sys.argv[1:]
+place = place_in(Path(folder), name)
+if source == "bucket":
+    print(run_machine(place, f"run-{name}").status)
+    sys.exit()
+if on_call:
     print("READY", flush=True)
     sys.stdin.readline()
-place.load(Path(sys.argv[3]))
+place.load(Path(source))
 print("SUCCEEDED")
 """
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "both").mkdir()
+    return tmp_path / "both"
 
 
 def sources(folder: Path) -> dict[str, Path]:
@@ -54,8 +57,8 @@ def sources(folder: Path) -> dict[str, Path]:
     return folders
 
 
-def begun(program: str, *arguments: str) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-c", program, *arguments]
+def begun(*arguments: object) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-c", LOADER, *map(str, arguments)]
     pipe = subprocess.PIPE
     return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
 
@@ -91,33 +94,30 @@ def is_as_if_alone(
     places: dict[str, Place], tmp_path: Path, folders_by_name: dict[str, Path]
 ) -> None:
     for name, place in places.items():
-        assert place.digest() == alone(tmp_path / f"alone-{name}", name, folders_by_name[name]), (
-            name
-        )
+        expected = alone(tmp_path / f"alone-{name}", name, folders_by_name[name])
+        assert place.digest() == expected, name
         text = every_text(place.settings, name)
         assert f"Only {name.title()}" in text
         assert not [other for other in NAMES if other != name and f"Only {other.title()}" in text]
 
 
-def test_two_laptop_loads_equal_separate_loads(tmp_path: Path) -> None:
-    folders_by_name, folder = sources(tmp_path), tmp_path / "both"
-    folder.mkdir()
+def test_two_laptop_loads_equal_separate_loads(folder: Path, tmp_path: Path) -> None:
+    folders_by_name = sources(tmp_path)
     places = {name: Place(folder, ns=name) for name in NAMES}
-    loads = [begun(LAPTOP, str(folder), name, str(folders_by_name[name])) for name in NAMES]
+    loads = [begun(folder, name, folders_by_name[name]) for name in NAMES]
     for load in loads:
         succeeds(load)
     is_as_if_alone(places, tmp_path, folders_by_name)
 
 
-def test_open_load_delays_only_its_namespace(tmp_path: Path) -> None:
-    folders_by_name, folder = sources(tmp_path), tmp_path / "both"
-    folder.mkdir()
+def test_open_load_delays_only_its_namespace(folder: Path, tmp_path: Path) -> None:
+    folders_by_name = sources(tmp_path)
     store = folder / "store.sqlite"
     lock = LoadLock(store, "anna")
     lock.acquire(Deadline.after(0))
-    waits = begun(LAPTOP, str(folder), "anna", str(folders_by_name["anna"]))
+    waits = begun(folder, "anna", folders_by_name["anna"])
     try:
-        succeeds(begun(LAPTOP, str(folder), "bert", str(folders_by_name["bert"])))
+        succeeds(begun(folder, "bert", folders_by_name["bert"]))
         assert waits.poll() is None
         assert "anna" not in stored_namespaces(store)
     finally:
@@ -131,30 +131,25 @@ def stored_namespaces(store: Path) -> set[str]:
         return {row[0] for row in db.execute("SELECT DISTINCT namespace FROM graph_chunks")}
 
 
-def test_concurrent_loads_commit_alternately(tmp_path: Path) -> None:
+def test_concurrent_loads_commit_alternately(folder: Path, tmp_path: Path) -> None:
     """The longest time in which a growing namespace gained nothing while both were loading."""
-    folder = tmp_path / "both"
-    folder.mkdir()
     store = folder / "store.sqlite"
     folders_by_name = {name: folder_of(tmp_path / f"in-{name}", 200) for name in NAMES}
-    both = str(folder)
-    loads = {
-        name: begun(LAPTOP, both, name, str(folders_by_name[name]), "on-call") for name in NAMES
-    }
-    for load in loads.values():
+    loads = [begun(folder, name, folders_by_name[name], "on-call") for name in NAMES]
+    for load in loads:
         assert load.stdout.readline() == "READY\n"
-    for load in loads.values():
+    for load in loads:
         load.stdin.write("\n")
         load.stdin.flush()
     counts, since, longest = dict.fromkeys(NAMES, 0), dict.fromkeys(NAMES, 0.0), 0.0
-    while all(load.poll() is None for load in loads.values()):
+    while all(load.poll() is None for load in loads):
         time.sleep(0.1)
         for name, count in rows(store).items():
             if count != counts[name]:
                 if counts[name]:
                     longest = max(longest, time.monotonic() - since[name])
                 counts[name], since[name] = count, time.monotonic()
-    for load in loads.values():
+    for load in loads:
         succeeds(load)
     assert all(counts.values()), "both were loading"
     assert longest < PROMISED_S
@@ -183,9 +178,8 @@ def test_second_first_load_keeps_the_encoder(tmp_path: Path) -> None:
     assert (notes["embedding_model"], notes["space/bert"]) == ("model-a", "4 model-b")
 
 
-def test_two_machine_runs_equal_separate_runs(tmp_path: Path) -> None:
-    folders_by_name, folder = sources(tmp_path), tmp_path / "both"
-    folder.mkdir()
+def test_two_machine_runs_equal_separate_runs(folder: Path, tmp_path: Path) -> None:
+    folders_by_name = sources(tmp_path)
     machine_runs(tmp_path, folder, folders_by_name, None)
 
 
@@ -211,7 +205,7 @@ def machine_runs(
     places = {name: Place(folder, settings, ns=name) for name in NAMES}
     for name, place in places.items():
         place.upload(folders_by_name[name])
-    for run in [begun(CLOUD, str(folder), name) for name in NAMES]:
+    for run in [begun(folder, name, "bucket") for name in NAMES]:
         succeeds(run)
     is_as_if_alone(places, tmp_path, folders_by_name)
     wiring = Wiring(places["anna"].settings)

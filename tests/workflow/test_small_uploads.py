@@ -27,7 +27,7 @@ class Runs:
         self._place, self._small, self._fault = place, small, fault
         self.given: dict[str, Any] = {}
         self.called: list[str] = []
-        self.ended: Execution | None = None
+        self.ends: list[Execution] = []
 
     def start(self, name: str, arguments: Mapping[str, Any]) -> None:
         self.given = {**arguments, "small": arguments["small"] and self._small}
@@ -36,7 +36,7 @@ class Runs:
             name: self._called(name, handler) for name, handler in stage_functions(wiring).items()
         }
         try:
-            self.ended = run_ingest(called, self._place.objects, self.given)
+            self.ends.append(run_ingest(called, self._place.objects, self.given))
         finally:
             wiring.close()
 
@@ -53,7 +53,8 @@ class Runs:
         raise AssertionError("nothing is stopped")
 
     def find(self, name: str) -> LoadRun | None:
-        return LoadRun(self.given, True, self.ended is None or self.ended.status != "SUCCEEDED")
+        failed = [end.status != "SUCCEEDED" for end in self.ends]
+        return LoadRun(self.given, True, failed != [False])
 
     def unfinished(self) -> Mapping[str, float]:
         return {}
@@ -65,48 +66,55 @@ def order(job: str, *documents: PostedDocument, **fields: Any) -> JobOrder:
     return JobOrder.model_validate({**usual, "documents": documents, **fields})
 
 
-def sent(place: Place, upload: JobOrder, **how: Any) -> Runs:
+UPLOAD = order("one", PostedDocument(doc_id="a.md", text=document(1)))
+
+
+def sent(place: Place, upload: JobOrder, **how: Any) -> tuple[Runs, tuple[str, ...]]:
+    """Run an upload; return its run and the states."""
     runs = Runs(place, **how)
     jobs = BucketJobs(place.objects, runs, "b")
     assert jobs.add(upload)
     job = jobs.get(upload.job_id)
-    assert runs.ended is not None and job is not None
-    assert job.state == "done", (runs.ended.error, runs.ended.cause)
-    return runs
+    (ended,) = runs.ends
+    assert job is not None and job.state == "done", (ended.error, ended.cause)
+    return runs, ended.states
 
 
-def three(place: Place, **how: Any) -> list[Runs]:
+def three(place: Place, **how: Any) -> list[tuple[Runs, tuple[str, ...]]]:
     """A document, two more of which one is unreadable, and a removal."""
-    first = PostedDocument(doc_id="a.md", text=document(1))
-    others = (
-        PostedDocument(doc_id="b.md", text=document(2)),
-        PostedDocument(doc_id="c", text="\0"),
-    )
-    orders = (order("one", first), order("two", *others), order("three", doc_id="a.md"))
+    others = PostedDocument(doc_id="b.md", text=document(2)), PostedDocument(doc_id="c", text="\0")
+    orders = (UPLOAD, order("two", *others), order("three", doc_id="a.md"))
     return [sent(place, upload, **how) for upload in orders]
 
 
-def test_an_upload_takes_a_third_of_the_transitions(tmp_path: Path) -> None:
-    few, maps = Place(tmp_path / "few"), Place(tmp_path / "maps")
+@pytest.fixture
+def places(tmp_path: Path) -> tuple[Place, Place]:
+    return Place(tmp_path / "few"), Place(tmp_path / "maps")
+
+
+def test_an_upload_takes_a_third_of_the_transitions(places: tuple[Place, Place]) -> None:
+    few, maps = places
     short, long = three(few), three(maps, small=False)
     assert few.digest() == maps.digest()
-    for run, other, transitions, functions in zip(short, long, (4, 4, 2), (3, 3, 1), strict=True):
-        assert run.ended is not None and other.ended is not None
-        assert (len(run.ended.states), len(run.called)) == (transitions, functions)
-        assert 3 * len(run.ended.states) <= len(other.ended.states), other.ended.states
+    expected = zip(short, long, (4, 4, 2), (3, 3, 1), strict=True)
+    for (run, states), (other, other_states), transitions, functions in expected:
+        assert (len(states), len(run.called)) == (transitions, functions)
+        assert 3 * len(states) <= len(other_states), other_states
         assert len(other.called) <= 6
         run_id = run.given["run_id"]
-        reports = [json.loads(p.objects.get(f"runs/{run_id}/report.json")) for p in (few, maps)]
+        reports = [json.loads(p.objects.get(f"runs/{run_id}/report.json")) for p in places]
         assert reports[0] == reports[1]
     assert [row["doc_id"] for row in few.report("two")["rejected"]] == ["c"]
-    inbox = [entry.key for place in (few, maps) for entry in place.objects.list("inbox/")]
-    assert inbox == [f"inbox/default/two/{name}" for name in ("b.md", "b.md")]
+    inbox = [entry.key for place in places for entry in place.objects.list("inbox/")]
+    assert inbox == ["inbox/default/two/b.md"] * 2
 
 
 @pytest.mark.parametrize("error", ["Runtime.ExitError", "Lambda.TooManyRequestsException"])
 @pytest.mark.parametrize("function", ["Read", "Names", "Close"])
-def test_what_fails_once_is_done_by_the_maps(tmp_path: Path, function: str, error: str) -> None:
-    few, maps = Place(tmp_path / "few"), Place(tmp_path / "maps")
+def test_what_fails_once_is_done_by_the_maps(
+    places: tuple[Place, Place], function: str, error: str
+) -> None:
+    few, maps = places
     failed: list[str] = []
 
     def fault(name: str, event: dict[str, Any]) -> None:
@@ -114,12 +122,11 @@ def test_what_fails_once_is_done_by_the_maps(tmp_path: Path, function: str, erro
             failed.append(name)
             raise type(error, (Exception,), {})("once")
 
-    upload = order("one", PostedDocument(doc_id="a.md", text=document(1)))
-    run, other = sent(few, upload, fault=fault), sent(maps, upload, small=False)
+    _, states = sent(few, UPLOAD, fault=fault)
+    sent(maps, UPLOAD, small=False)
     assert failed
     assert few.digest() == maps.digest()
-    assert run.ended is not None and other.ended is not None
-    assert ("Read" if function == "Read" else "Compute") in run.ended.states
+    assert ("Read" if function == "Read" else "Compute") in states
 
 
 def test_uploads_wait_for_other_loads_of_their_namespace(tmp_path: Path) -> None:
@@ -135,24 +142,21 @@ def test_uploads_wait_for_other_loads_of_their_namespace(tmp_path: Path) -> None
             if not tries:
                 place.objects.delete(lease)
 
-    run = sent(place, order("one", PostedDocument(doc_id="a.md", text=document(1))), fault=fault)
-    assert run.ended is not None
-    assert run.ended.states[:5] == ("Begin", "ReadFew", "NamesFew", "StoreFew", "Resolve")
+    run, states = sent(place, UPLOAD, fault=fault)
+    assert states[:5] == ("Begin", "ReadFew", "NamesFew", "StoreFew", "Resolve")
     assert "IngestEncodeFunction" not in run.called
     assert not place.objects.list(lease)
 
 
 def test_a_long_run_continues_in_further_tasks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    places: tuple[Place, Place], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    few, maps = Place(tmp_path / "few"), Place(tmp_path / "maps")
+    few, maps = places
     over = iter([True])
-    monkeypatch.setattr("docstokg.loading.run.stages._finish", _once_unfinished(over), raising=True)
-    upload = order("one", PostedDocument(doc_id="a.md", text=document(1)))
-    run = sent(few, upload)
-    assert run.ended is not None
-    assert run.ended.states[-3:] == ("Close", "Closed?", "Loaded")
-    sent(maps, upload, small=False)
+    monkeypatch.setattr("docstokg.loading.run.stages._finish", _once_unfinished(over))
+    _, states = sent(few, UPLOAD)
+    assert states[-3:] == ("Close", "Closed?", "Loaded")
+    sent(maps, UPLOAD, small=False)
     assert few.digest() == maps.digest()
 
 
@@ -180,14 +184,13 @@ def _once_unfinished(over: Any) -> Callable[..., Any]:
     ],
 )
 def test_larger_uploads_go_by_the_maps(tmp_path: Path, documents: list[int], small: bool) -> None:
-    arguments_sent: dict[str, Any] = {}
-
     class Begun(Runs):
         def start(self, name: str, arguments: Mapping[str, Any]) -> None:
-            arguments_sent.update(arguments)
+            self.given = dict(arguments)
 
     place = Place(tmp_path)
+    runs = Begun(place)
     sizes = enumerate(documents)
     posted = [PostedDocument(doc_id=f"{n}.md", text="x" * size) for n, size in sizes]
-    assert BucketJobs(place.objects, Begun(place), "b").add(order("one", *posted))
-    assert arguments_sent["small"] is small
+    assert BucketJobs(place.objects, runs, "b").add(order("one", *posted))
+    assert runs.given["small"] is small

@@ -14,30 +14,24 @@ from tests.conftest import load_folder, opened, passage, write_corpus
 from tests.e2e.test_namespaces import send, tool
 from tests.embedded_store import PLAIN
 
-KILLED = """
-import sys
+LOAD = """
+import os, sys
 from pathlib import Path
 from docstokg.adapters.sqlite.index_writer import SqliteIndexWriter
 from docstokg.contracts.records import ChunkRecord
 from docstokg.domain.identity import chunk_uuid
 writer = SqliteIndexWriter(Path(sys.argv[1]))
-writer.open_load("killed", None, None, None, "alpha")
-text = "The kiln of Orlo holds 40 pots."
-more = {"chunk_id": "half#0", "doc_id": "half", "namespace": "alpha", "run_id": "killed"}
-uuid = chunk_uuid("alpha", "half#0")
-writer.put([(ChunkRecord(uuid=uuid, text=text, text_sha256="0" * 64, **more), "f")])
-import os
-os.kill(os.getpid(), 9)
-"""
-RUNNING = """
-import sys
-from pathlib import Path
-from docstokg.adapters.sqlite.index_writer import SqliteIndexWriter
-writer = SqliteIndexWriter(Path(sys.argv[1]))
-writer.open_load("running", None, None, None, "alpha")
+writer.open_load("half", None, None, None, "alpha")
+if "killed" in sys.argv:
+    text = "The kiln of Orlo holds 40 pots."
+    more = {"chunk_id": "half#0", "doc_id": "half", "namespace": "alpha", "run_id": "half"}
+    uuid = chunk_uuid("alpha", "half#0")
+    writer.put([(ChunkRecord(uuid=uuid, text=text, text_sha256="0" * 64, **more), "f")])
+    os.kill(os.getpid(), 9)
 print("open", flush=True)
 sys.stdin.read()
 """
+COMMANDS = ("list",), ("doctor",), ("ask", "vault", "code?", "-n", "alpha")
 
 
 def stored_vault(tmp_path: Path, cache_dir: Path, namespace: str) -> Path:
@@ -53,7 +47,7 @@ def test_every_surface_shows_killed_loads_unfinished_per_namespace(
     tmp_path: Path, cache_dir: Path, cli: Any
 ) -> None:
     path = stored_vault(tmp_path, cache_dir, "beta")
-    subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False)
+    subprocess.run([sys.executable, "-c", LOAD, str(path), "killed"], check=False)
     # Another load that ends does not finish the killed one.
     stored_vault(tmp_path, cache_dir, "beta")
     jobs = SqliteJobs(path.with_name(f"{path.name}.jobs"))
@@ -64,14 +58,10 @@ def test_every_surface_shows_killed_loads_unfinished_per_namespace(
         listed = client.get("/v1/namespaces").json()["namespaces"]
         states = {space["namespace"]: (space["documents"], space["unfinished"]) for space in listed}
         assert states == {"alpha": (0, True), "beta": (1, False)}
-        warnings = {name: warned(client, name) for name in ("alpha", "beta")}
-    unfinished = "A load into namespace 'alpha' is unfinished; run it again to complete it."
-    assert {
-        name: [unfinished in warning for warning in each] for name, each in warnings.items()
-    } == {
-        "alpha": [True] * 4,
-        "beta": [False] * 4,
-    }
+        unfinished = "A load into namespace 'alpha' is unfinished; run it again to complete it."
+        for name in states:
+            warnings = [unfinished in warning for warning in warned(client, name)]
+            assert warnings == [name == "alpha"] * 4
     _, out, _ = cli("list", store=path)
     alpha, beta = out.splitlines()
     assert alpha.endswith("a load is unfinished")
@@ -93,9 +83,8 @@ def test_running_load_is_unfinished_on_no_surface(
     tmp_path: Path, cache_dir: Path, cli: Any
 ) -> None:
     path = stored_vault(tmp_path, cache_dir, "alpha")
-    load = subprocess.Popen(
-        [sys.executable, "-c", RUNNING, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
+    command = [sys.executable, "-c", LOAD, str(path)]
+    load = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert load.stdout is not None
     assert load.stdout.readline() == b"open\n"
     try:
@@ -103,13 +92,13 @@ def test_running_load_is_unfinished_on_no_surface(
             (listed,) = client.get("/v1/namespaces").json()["namespaces"]
             assert listed["unfinished"] is False
             assert not any("is unfinished" in answer for answer in warned(client, "alpha"))
-        for command in (("list",), ("doctor",), ("ask", "vault", "code?", "-n", "alpha")):
-            assert "unfinished" not in cli(*command, store=path)[1]
+        for arguments in COMMANDS:
+            assert "unfinished" not in cli(*arguments, store=path)[1]
     finally:
         load.kill()
         load.communicate()
-    for command in (("list",), ("doctor",), ("ask", "vault", "code?", "-n", "alpha")):
-        assert "unfinished" in cli(*command, store=path)[1], command
+    for arguments in COMMANDS:
+        assert "unfinished" in cli(*arguments, store=path)[1], arguments
 
 
 def warned(client: Any, namespace: str) -> list[str]:

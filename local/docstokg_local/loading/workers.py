@@ -3,25 +3,26 @@
 import os
 import signal
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from itertools import batched
 from multiprocessing import get_context, parent_process
 from typing import Any
 
 from docstokg.adapters.onnx.minilm import OnnxMiniLm
 from docstokg.adapters.sqlite.vector_cache import CachedEmbedder, CachedSparseEncoder
+from docstokg.contracts import Json
 from docstokg.contracts.records import FoundName
 from docstokg.domain.deadline import Deadline
 from docstokg.errors import Unavailable
 from docstokg.loading.read.reading import Row, rows_of
 from docstokg.loading.read.sources import SourceFile
 from docstokg.loading.stores import readers_of
-from docstokg.ports import Embedder, NameFinder, Parts, Spans, SparseEncoder
+from docstokg.loading.write.chunk_writing import prefetched
+from docstokg.ports import Parts, Spans
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 
@@ -46,13 +47,13 @@ class LoadProcesses:
         folder = wiring.cache_folder()
         dense, sparse, names = wiring.embedder(), wiring.sparse_encoder(), wiring.names()
         if isinstance(dense, CachedEmbedder) and isinstance(dense.inner, OnnxMiniLm):
-            embedder = _RemoteEmbedder(self, dense.inner)
+            embedder = _RemoteModel(self, "embedder", dense.inner)
             wiring.override("embedder", CachedEmbedder(embedder, folder, others=dense.others))
         if isinstance(sparse, CachedSparseEncoder):
-            encoder = _RemoteSparseEncoder(self, sparse.inner)
+            encoder = _RemoteModel(self, "sparse_encoder", sparse.inner)
             wiring.override("sparse_encoder", CachedSparseEncoder(encoder, folder))
         if names:
-            wiring.override("names", _RemoteNameFinder(self, names))
+            wiring.override("names", _RemoteModel(self, "names", names))
 
     def run_batches[Result](
         self, task: Callable[..., Sequence[Result]], *columns: Sequence[Any]
@@ -68,15 +69,8 @@ class LoadProcesses:
 
     def read(self, files: Sequence[SourceFile]) -> Iterator[tuple[SourceFile, Sequence[Row]]]:
         """Read ahead; yield files in order, bad ones as rejects; `Unavailable` if a worker ends."""
-        ahead: deque[tuple[SourceFile, Future[list[Row]]]] = deque()
         with _broken_is_unavailable():
-            for file in files:
-                ahead.append((file, self._pool.submit(_read, file)))
-                if len(ahead) > 2 * self._count:
-                    first, rows = ahead.popleft()
-                    yield first, rows.result()
-            for file, rows in ahead:
-                yield file, rows.result()
+            yield from prefetched(self._pool, _read, files, 2 * self._count + 1)
 
     def close(self) -> None:
         """End the processes."""
@@ -110,71 +104,42 @@ def _read(file: SourceFile) -> list[Row]:
 
 
 @cache
-def _embedder() -> Embedder:
-    embedder = _process["wiring"].embedder()
-    assert isinstance(embedder, CachedEmbedder)
-    assert isinstance(embedder.inner, OnnxMiniLm)
-    return embedder.inner.with_threads(1)
+def _model(port: str) -> Any:
+    model = getattr(_process["wiring"], port)()
+    if isinstance(model, CachedEmbedder | CachedSparseEncoder):
+        model = model.inner
+    return model.with_threads(1) if isinstance(model, OnnxMiniLm) else model
 
 
-@cache
-def _sparse_encoder() -> SparseEncoder:
-    encoder = _process["wiring"].sparse_encoder()
-    assert isinstance(encoder, CachedSparseEncoder)
-    return encoder.inner
+def _run(port: str, method: str, fields: Json, *columns: Sequence[Any]) -> Sequence[Any]:
+    return tuple(getattr(_model(port), method)(*columns, **fields))
 
 
-@cache
-def _name_finder() -> NameFinder:
-    finder = _process["wiring"].names()
-    assert finder is not None
-    return finder
+class _RemoteModel:
+    """Runs an embedder, sparse encoder or name finder in the processes."""
 
+    def __init__(self, processes: LoadProcesses, port: str, inner: Any) -> None:
+        self._processes, self._port, self._inner = processes, port, inner
+        self.model: str = inner.model
+        self.dimension: int = getattr(inner, "dimension", 0)
 
-def _embed(texts: Sequence[str]) -> Sequence[bytes]:
-    return _embedder().embed(texts, None)
-
-
-def _embed_parts(texts: Sequence[str], parts: Sequence[Spans]) -> Sequence[Parts]:
-    return _embedder().embed_parts(texts, parts)
-
-
-def _encode(texts: Sequence[str]) -> Sequence[dict[str, float]]:
-    return _sparse_encoder().encode(texts, None)
-
-
-def _find(texts: Sequence[str]) -> Sequence[tuple[FoundName, ...]]:
-    return _name_finder().find(texts)
-
-
-class _RemoteEmbedder:
-    def __init__(self, processes: LoadProcesses, inner: Embedder) -> None:
-        self._processes = processes
-        self.model, self.dimension = inner.model, inner.dimension
+    def _run(self, method: str, *columns: Sequence[Any], **fields: Any) -> tuple[Any, ...]:
+        task = partial(_run, self._port, method, fields)
+        return tuple(self._processes.run_batches(task, *columns))
 
     def embed(self, texts: Sequence[str], deadline: Deadline | None) -> tuple[bytes, ...]:
-        return tuple(self._processes.run_batches(_embed, texts))
+        return self._run("embed", texts, deadline=None)
 
     def embed_parts(self, texts: Sequence[str], parts: Sequence[Spans]) -> tuple[Parts, ...]:
-        return tuple(self._processes.run_batches(_embed_parts, texts, parts))
-
-
-class _RemoteSparseEncoder:
-    def __init__(self, processes: LoadProcesses, inner: SparseEncoder) -> None:
-        self._processes, self._inner, self.model = processes, inner, inner.model
+        return self._run("embed_parts", texts, parts)
 
     def encode(
         self, texts: Sequence[str], deadline: Deadline | None
     ) -> tuple[dict[str, float], ...]:
-        return tuple(self._processes.run_batches(_encode, texts))
+        return self._run("encode", texts, deadline=None)
 
-    def encode_query(self, text: str, deadline: Deadline | None) -> dict[str, float]:
+    def encode_query(self, text: str, deadline: Deadline | None) -> Any:
         return self._inner.encode_query(text, deadline)
 
-
-class _RemoteNameFinder:
-    def __init__(self, processes: LoadProcesses, inner: NameFinder) -> None:
-        self._processes, self.model = processes, inner.model
-
     def find(self, texts: Sequence[str]) -> tuple[tuple[FoundName, ...], ...]:
-        return tuple(self._processes.run_batches(_find, texts))
+        return self._run("find", texts)

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import NamedTuple, Never, Protocol
+from typing import Any, NamedTuple, Never, Protocol
 
 from docstokg import ports
 from docstokg.contracts.records import Scope
@@ -168,27 +168,14 @@ class RecordedModel:
         """Return an empty vector per name."""
         return (b"",) * len(texts)
 
-    def embed_parts(self, texts: Sequence[str], parts: Sequence[ports.Spans]) -> Never:
+    def find(self, *_: Any, **__: Any) -> Never:
         """Raise `Unavailable`."""
-        raise self._missing()
-
-    def encode(self, texts: Sequence[str], deadline: Deadline | None) -> Never:
-        """Raise `Unavailable`."""
-        raise self._missing()
-
-    def encode_query(self, text: str, deadline: Deadline | None) -> Never:
-        """Raise `Unavailable`."""
-        raise self._missing()
-
-    def find(self, texts: Sequence[str]) -> Never:
-        """Raise `Unavailable`."""
-        raise self._missing()
-
-    def _missing(self) -> Unavailable:
-        return Unavailable(
+        raise Unavailable(
             f"chunks without recorded output require the model {self.model!r}, which is not"
             " installed here; load once with `docstokg load` where it is"
         )
+
+    embed_parts = encode = encode_query = find
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

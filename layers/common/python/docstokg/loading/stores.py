@@ -7,8 +7,8 @@ from docstokg import ports
 from docstokg.loading.context import Readers, Stores
 
 
-class ReaderPorts(Protocol):
-    """Provides the ports that read documents."""
+class LoadPorts(Protocol):
+    """Provides the ports of a load; `None`: not installed."""
 
     def converter(self) -> ports.Converter:
         """Return the converter."""
@@ -18,10 +18,6 @@ class ReaderPorts(Protocol):
 
     def model_settings(self) -> tuple[str, ...]:
         """Return the settings that choose a load's models."""
-
-
-class LoadPorts(ReaderPorts, Protocol):
-    """Provides the ports of a load; `None`: not installed."""
 
     def search_index(self) -> ports.SearchIndex:
         """Return the index."""
@@ -71,7 +67,7 @@ def stores_of(provider: LoadPorts, embed: bool = True) -> Stores:
     )
 
 
-def readers_of(provider: ReaderPorts) -> Readers:
+def readers_of(provider: LoadPorts) -> Readers:
     """Return the readers of documents."""
     return Readers(
         converter=provider.converter(),

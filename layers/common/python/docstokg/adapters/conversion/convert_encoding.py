@@ -8,7 +8,6 @@ from docstokg.contracts.file_types import INFO_MARK
 from docstokg.contracts.outline import Outline
 from docstokg.errors import LoadError
 
-_HIGH = re.compile(rb"[\x80-\xff]")
 _RUN = re.compile(rb"[\x80-\xff]+")
 _CONTROLS = re.compile(rb"[\x01-\x08\x0e-\x1f\x7f]")
 # One control character per this many is allowed.
@@ -51,9 +50,9 @@ def decode(raw: bytes) -> tuple[str, str]:
 
 def _likely(raw: bytes) -> str:
     sample = raw[:SAMPLE]
-    high = len(_HIGH.findall(sample))
+    runs = _RUN.findall(sample)
     # charset-normalizer needs longer texts and confuses Latin code pages.
-    if 2 * sum(len(run) == 1 for run in _RUN.findall(sample)) > high:
+    if 2 * sum(len(run) == 1 for run in runs) > sum(map(len, runs)):
         return WESTERN
     try:
         from charset_normalizer import from_bytes

@@ -164,11 +164,14 @@ class TextMaker:
     def outline(self, title: str = "", encoding: str = "") -> Outline:
         """Return the text, titled `title` or its first heading of level 1; record `encoding`."""
         first = next((b.label for b in self.blocks if b.kind == "heading" and b.level == 1), "")
-        row_cells = Outline(
-            "".join(self._parts), tuple(self.blocks), title.strip() or first, encoding
+        return Outline(
+            "".join(self._parts),
+            tuple(self.blocks),
+            title.strip() or first,
+            encoding,
+            places=tuple(self.places),
+            notes=tuple(f"{kind}: {n}" for kind, n in self.left_out.items() if kind and n),
         )
-        notes = tuple(f"{kind}: {n}" for kind, n in self.left_out.items() if kind and n)
-        return replace(row_cells, places=tuple(self.places), notes=notes)
 
     def _write(self, text: str) -> None:
         self._parts.append(text)

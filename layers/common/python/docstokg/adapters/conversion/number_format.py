@@ -2,7 +2,6 @@
 
 import datetime
 import re
-from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Decimal
 
 # Built-in format codes of ECMA-376 part 1, 18.8.30; all others are General.
@@ -82,9 +81,8 @@ def _written(number: Decimal, section: str) -> str | None:
     rounded = number.quantize(Decimal(1).scaleb(-len(part)), ROUND_HALF_UP)
     sign, size = ("-", -rounded) if rounded < 0 else ("", rounded)
     head, _, tail = f"{size:f}".partition(".")
-    required = part.rstrip("#?")
-    while len(tail) > len(required) and tail.endswith("0"):
-        tail = tail[:-1]
+    required = len(part.rstrip("#?"))
+    tail = tail[:required] + tail[required:].rstrip("0")
     head = head.lstrip("0").zfill(whole.count("0"))
     if "," in whole:
         head = _grouped(head)
@@ -94,7 +92,7 @@ def _written(number: Decimal, section: str) -> str | None:
 
 def _grouped(digits: str) -> str:
     first = len(digits) % 3 or 3
-    groups: Sequence[str] = [digits[at : at + 3] for at in range(first, len(digits), 3)]
+    groups = [digits[at : at + 3] for at in range(first, len(digits), 3)]
     return ",".join((digits[:first], *groups)) if digits else ""
 
 

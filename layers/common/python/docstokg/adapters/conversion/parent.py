@@ -10,7 +10,7 @@ import threading
 import weakref
 from collections.abc import Mapping
 from importlib.util import find_spec
-from typing import IO, Any, get_args
+from typing import Any, get_args
 
 from docstokg.adapters.conversion.formats import installed_versions
 from docstokg.contracts import Json
@@ -95,7 +95,7 @@ class ChildConverter:
         try:
             process.stdin.write(json.dumps(head).encode() + b"\n" + raw)
             process.stdin.flush()
-            size = json.loads(_line(process.stdout))["size"]
+            size = json.loads(process.stdout.readline())["size"]
             answer = process.stdout.read(size)
         except (OSError, ValueError) as broken:
             process.kill()
@@ -126,13 +126,6 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.stdin.close()
     process.wait()
     process.stdout.close()
-
-
-def _line(stream: IO[bytes]) -> bytes:
-    line = stream.readline()
-    if not line:
-        raise ValueError("the answer ended")
-    return line
 
 
 def _outline(reply: Json) -> Outline:

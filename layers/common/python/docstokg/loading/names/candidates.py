@@ -84,12 +84,12 @@ class Labels(NamedTuple):
         for doc_id, title, section in rows:
             if title:
                 titles.add(fold(title))
-            if (name := heading_name(section) if section else None) is not None:
+            if (name := heading_name(section)) is not None:
                 documents.setdefault(fold(name), set()).add(doc_id)
         common = frozenset(key for key, ids in documents.items() if len(ids) >= MANY_DOCUMENTS)
         return cls(common, common - titles)
 
-    def heads(self, chunk: RawChunk) -> tuple[str, ...]:
+    def heads(self, chunk: RawChunk | StoredChunk) -> tuple[str, ...]:
         """Return the names of a chunk's title and, unless common, section heading."""
         titles = title_names(chunk.title, chunk.document_name, chunk.doc_id)[:1]
         heading = self.heading(chunk.section)
@@ -97,7 +97,7 @@ class Labels(NamedTuple):
 
     def heading(self, section: str | None) -> str | None:
         """Return the name in a section label, None if missing or common to many documents."""
-        name = heading_name(section) if section else None
+        name = heading_name(section or "")
         return None if name is None or fold(name) in self.common else name
 
     def names(self, rows: Iterable[ChunkName]) -> Iterator[NameRow]:
@@ -167,7 +167,7 @@ def _names_of(chunk: RawChunk, recognised: Iterable[FoundName]) -> Iterator[Chun
         yield ChunkName(titles[0], TITLE)
         for other in titles[1:]:
             yield ChunkName(titles[0], TITLE, other)
-    if heading := heading_name(chunk.section) if chunk.section else None:
+    if heading := heading_name(chunk.section or ""):
         yield ChunkName(heading, HEADING, place=HEADING)
     for mention in chunk.mentions or ():
         if not is_id(mention.entity):

@@ -54,6 +54,11 @@ def fault(error: Exception) -> Rejected:
     )
 
 
+def type_of(path: Path) -> str:
+    """Return a file's type in a summary: its suffix."""
+    return path.suffix.lower() or "without ending"
+
+
 def harmless(text: str) -> str:
     """Return a text with escaped control characters, safe for terminals."""
     return _CONTROLS.sub(lambda control: repr(control[0])[1:-1], text)
@@ -87,12 +92,12 @@ class RejectLog:
 
     def add_file(self, path: Path, reason: str, kind: str = "") -> None:
         """Reject a whole file, counted by `kind` or its suffix."""
-        self.unread[kind or path.suffix.lower() or "without ending"] += 1
+        self.unread[kind or type_of(path)] += 1
         self.add(str(path), 0, reason)
 
     def skip(self, path: Path, reason: str) -> None:
         """Record a skipped file, which is not a rejection."""
-        self.skipped[path.suffix.lower() or "without ending"] += 1
+        self.skipped[type_of(path)] += 1
         self.notes.append(f"{path}: {reason}, not read")
         self._write(Rejection(str(path), 0, reason))
 

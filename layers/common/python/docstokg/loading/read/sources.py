@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 from docstokg.contracts import Json
 from docstokg.contracts.file_types import skipped
 from docstokg.errors import LoadError
-from docstokg.loading.read.rejects import RejectLog, Unreadable
+from docstokg.loading.read.rejects import RejectLog, Unreadable, type_of
 
 Kind = Literal[
     "chunks",
@@ -81,7 +81,7 @@ class SourceFile:
     @property
     def type(self) -> str:
         """Return its type in a summary: its suffix."""
-        return self.path.suffix.lower() or "without ending"
+        return type_of(self.path)
 
 
 def kind_of(path: PurePath) -> Kind | None:

@@ -91,6 +91,9 @@ class Staging:
     def _rows(self, query: str, *values: object) -> list[Any]:
         return self._db.execute(query, values).fetchall()
 
+    def _column(self, query: str, *values: object) -> list[Any]:
+        return [value for (value,) in self._rows(query, *values)]
+
     def _each(self, query: str) -> Iterator[Any]:
         with closing(self._db.execute(query)) as rows:
             yield from rows
@@ -177,8 +180,9 @@ class Staging:
 
     def document_facts(self, doc_id: str) -> tuple[int, str, tuple[str, ...]]:
         """Return a document's chunk count, title, and groups that may see any chunk (() = all)."""
-        rows = self._rows("SELECT payload FROM chunk WHERE doc_id = ? ORDER BY seq", doc_id)
-        chunks = [json.loads(payload) for (payload,) in rows]
+        query = "SELECT payload FROM chunk WHERE doc_id = ? ORDER BY seq"
+        payloads = self._column(query, doc_id)
+        chunks = list(map(json.loads, payloads))
         lists = [chunk.get("acl", ()) for chunk in chunks]
         groups = {group for names in lists for group in names} if all(lists) else set()
         title = chunks[0].get("title", "") if chunks else ""
@@ -271,12 +275,11 @@ class Staging:
 
     def shards_of(self, doc_ids: Iterable[str]) -> list[str]:
         """Return the shards that contain chunks of these documents, sorted."""
-        rows = self._rows(
+        return self._column(
             "SELECT DISTINCT shard FROM chunk WHERE doc_id IN (SELECT value FROM json_each(?))"
             " ORDER BY 1",
             json.dumps(list(doc_ids)),
         )
-        return [shard for (shard,) in rows]
 
     def fill(self, chunk: RawChunk) -> bool:
         """Restore the text of the chunk at `place`; return False if it is another or not empty."""
@@ -364,19 +367,17 @@ class Staging:
 
     def evidence(self) -> list[str]:
         """Return the uuids of the chunks that state edges of this load."""
-        rows = self._rows("SELECT DISTINCT evidence FROM edge WHERE evidence <> '' ORDER BY 1")
-        return [uuid for (uuid,) in rows]
+        return self._column("SELECT DISTINCT evidence FROM edge WHERE evidence <> '' ORDER BY 1")
 
     def documents(self, every: bool) -> list[str]:
         """Return the documents to replace: those read whole, or `every` one."""
         others = " UNION SELECT doc_id FROM chunk" if every else ""
-        rows = self._rows(f"SELECT doc_id FROM document{others} ORDER BY 1")  # noqa: S608
-        return [doc_id for (doc_id,) in rows]
+        return self._column(f"SELECT doc_id FROM document{others} ORDER BY 1")  # noqa: S608
 
     def emptied(self) -> list[str]:
         """Return the documents that were read whole and have no chunk."""
         query = "SELECT doc_id FROM document WHERE doc_id NOT IN (SELECT doc_id FROM chunk)"
-        return [doc_id for (doc_id,) in self._rows(f"{query} ORDER BY 1")]
+        return self._column(f"{query} ORDER BY 1")
 
     def is_whole(self, doc_id: str) -> bool:
         """Return whether a document was read whole; other stored chunks are removed."""

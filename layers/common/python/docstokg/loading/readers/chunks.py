@@ -175,7 +175,4 @@ def read_document(line: Json) -> RawDocument:
     return RawDocument(digest=row.sha256, **row.model_dump(exclude={"sha256"}))
 
 
-_SAME = (
-    *("id", "doc_id", "text", "document_name", "page", "section", "uri", "anchor"),
-    "char_start",
-)
+_SAME = ("id", *Placed.model_fields)

@@ -3,6 +3,7 @@
 import codecs
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
@@ -296,16 +297,15 @@ def document_chunks(document: Document, name: str, counter: PieceCounter) -> Ite
 def heading_anchors(blocks: tuple[Block, ...]) -> dict[int, str]:
     """Map each heading's start to its anchor, or to a numbered Markdown slug."""
     anchors: dict[int, str] = {}
-    slugs: dict[str, int] = {}
+    slugs = Counter[str]()
     for block in blocks:
         if block.kind == "heading":
             if block.anchor:
                 anchors[block.start] = block.anchor
                 continue
             slug = slugify(block.label)
-            seen = slugs.get(slug, 0)
-            slugs[slug] = seen + 1
-            anchors[block.start] = f"{slug}-{seen}" if seen else slug
+            anchors[block.start] = f"{slug}-{slugs[slug]}" if slugs[slug] else slug
+            slugs[slug] += 1
     return anchors
 
 

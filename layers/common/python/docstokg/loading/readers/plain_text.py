@@ -10,7 +10,6 @@ _MAN_TITLE = re.compile(
     r"\s*([A-Za-z0-9_.+:-]{1,100})\((\d\w*)\)\s.*\b\1\(\2\)\s*\Z", re.IGNORECASE
 )
 _RULE = re.compile(r"[ \t]*([=~^*-])\1{2,}[ \t]*\r?\n?\Z")
-TAB = 8
 LONGEST_HEADING = 80
 LONGEST_TERM = 80
 DEEPEST = 12
@@ -82,7 +81,8 @@ def _groups(text: str, begin: int, end: int) -> list[_Group]:
         if not words:
             blank = True
             continue
-        indent = len(line.expandtabs(TAB)) - len(line.expandtabs(TAB).lstrip())
+        expanded = line.expandtabs()
+        indent = len(expanded) - len(expanded.lstrip())
         last = groups[-1] if groups else None
         if last is None or blank or indent > last.indent + 1 or indent < last.indent:
             groups.append(_Group(match.start(), match.end(), indent, words))

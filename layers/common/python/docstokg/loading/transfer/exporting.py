@@ -67,8 +67,7 @@ def export(stores: Stores, namespace: str, target: Path) -> dict[str, int]:
 
 def content_digest(stores: Stores, namespace: str) -> str:
     """Return the digest of a namespace's name and content in both stores."""
-    parts = digests(stores.index_writer, stores.graph_writer, stores.register, [namespace])
-    return parts[2]
+    return digests(stores.index_writer, stores.graph_writer, stores.register, [namespace])[2]
 
 
 def _write(file: zipfile.ZipFile, name: str, rows: Iterable[Json]) -> int:

@@ -7,10 +7,9 @@ from docstokg.contracts.records import StoredChunk
 from docstokg.domain.deadline import Deadline
 from docstokg.domain.graph.linking import Linker
 from docstokg.domain.identity import chunk_uuid
-from docstokg.domain.text.names import heading_name, title_names
 from docstokg.domain.text.words import fold
 from docstokg.loading.context import READ_S, ROW_BATCH
-from docstokg.loading.names.candidates import as_raw
+from docstokg.loading.names.candidates import Labels, as_raw
 from docstokg.loading.read.records import is_linked_here
 from docstokg.loading.resolve.load_plan import Linking, LoadPlan
 from docstokg.loading.write.edges import write_edges
@@ -69,11 +68,8 @@ def relink(linking: Linking, after: str) -> Iterator[str]:
 def _is_concerned(chunk: StoredChunk, plan: LoadPlan, changed_keys: Linker) -> bool:
     if plan.everything or changed_keys.find(chunk.text):
         return True
-    if not plan.changed_heads:
-        return False
-    heads = title_names(chunk.title, chunk.document_name, chunk.doc_id)[:1]
-    heading = heading_name(chunk.section) if chunk.section else None
-    return any(fold(head) in plan.changed_heads for head in (*heads, heading) if head)
+    heads = Labels().heads(chunk) if plan.changed_heads else ()
+    return any(fold(head) in plan.changed_heads for head in heads)
 
 
 def _link(linking: Linking, chunks: Mapping[str, StoredChunk]) -> None:
