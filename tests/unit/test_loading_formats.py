@@ -8,6 +8,7 @@ import math
 import os
 import random
 import re
+import socket
 import struct
 import subprocess
 import sys
@@ -23,7 +24,6 @@ from benchmarks.scanned import pdf as pages_pdf
 from benchmarks.scanned import scanned
 from docstokg.adapters.conversion import child as conversion_child
 from docstokg.adapters.conversion.parent import ChildConverter
-from docstokg.contracts.outline import Outline
 from docstokg.domain.layout import boxes, certainty, unpacked
 from docstokg.errors import LoadError
 from docstokg.loading.read.rejects import Rejected, RejectLog
@@ -407,43 +407,25 @@ def test_an_encrypted_pdf_is_said_to_be(child):
         child.convert(".pdf", saved(writer.write))
 
 
-def _opens_a_file(raw: bytes) -> tuple[Outline, ...]:
-    return (Outline(Path(raw.decode()).read_text("utf-8")),)
-
-
-def _opens_a_socket(raw: bytes) -> tuple[Outline, ...]:
-    import socket
-
-    socket.create_connection(("127.0.0.1", int(raw)), 1)
-    return ()
-
-
-def _never_ends(raw: bytes) -> tuple[Outline, ...]:
+def _never_ends() -> None:
     while True:
         pass
 
 
-def _eats_memory(raw: bytes) -> tuple[Outline, ...]:
-    return (Outline("x" * int(raw)),)
-
-
-def _ends(raw: bytes) -> tuple[Outline, ...]:
-    raise SystemExit(10)
-
-
 @pytest.mark.parametrize(
-    ("convert", "raw", "reason"),
+    ("work", "reason"),
     [
-        (_ends, b"", "failed"),
-        (_opens_a_file, b"/etc/hostname", "tried to open"),
-        (_opens_a_socket, b"9", "tried to open"),
-        (_never_ends, b"", "longer than 1 s"),
-        (_eats_memory, b"900000000", "512 MB"),
+        (lambda: sys.exit(10), "failed"),
+        (lambda: Path("/etc/hostname").read_text("utf-8"), "tried to open"),
+        (lambda: socket.create_connection(("127.0.0.1", 9), 1), "tried to open"),
+        (_never_ends, "longer than 1 s"),
+        (lambda: "x" * 900_000_000, "512 MB"),
     ],
+    ids=["end", "file", "socket", "time", "memory"],
 )
-def test_a_conversion_can_do_nothing_but_answer(monkeypatch, convert, raw: bytes, reason: str):
-    monkeypatch.setattr(conversion_child, "convert", lambda suffix, raw: convert(raw))
-    assert reason in json.loads(forked(raw))["refused"]
+def test_a_conversion_can_do_nothing_but_answer(monkeypatch, work, reason: str):
+    monkeypatch.setattr(conversion_child, "convert", lambda suffix, raw: work())
+    assert reason in json.loads(forked())["refused"]
 
 
 CONVERTS = """
@@ -472,13 +454,13 @@ def test_a_small_file_is_not_blamed_for_memory() -> None:
     assert int(limit[1]) < 400
 
 
-def forked(raw: bytes) -> bytes:
+def forked() -> bytes:
     """Return the reply of a fork with a second of processor time, while its parent waits."""
     reader, writer = os.pipe()
     try:
         with os.fdopen(reader, "rb") as requests:
             request = {"task": "convert", "suffix": ".txt"}
-            work = partial(conversion_child._done, request, raw)
+            work = partial(conversion_child._done, request, b"")
             return conversion_child._forked(work, 1, conversion_child.MEMORY_BYTES, requests)
     finally:
         os.close(writer)
@@ -554,13 +536,13 @@ def test_files_without_suffix_are_read_by_content(tmp_path):
     ]
 
 
-def _prints(raw: bytes) -> tuple[Outline, ...]:
+def _prints(suffix: str, raw: bytes) -> None:
     print("A line between the lines of a load.")
     print("Another.", file=sys.stderr)
     raise LoadError("refused")
 
 
 def test_output_of_a_reader_is_suppressed(monkeypatch, capfd):
-    monkeypatch.setattr(conversion_child, "convert", lambda suffix, raw: _prints(raw))
-    assert b"refused" in forked(b"")
+    monkeypatch.setattr(conversion_child, "convert", _prints)
+    assert b"refused" in forked()
     assert capfd.readouterr() == ("", "")

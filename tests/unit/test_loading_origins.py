@@ -19,21 +19,23 @@ from docstokg.loading.read.reading import rows_of
 from docstokg.loading.read.rejects import RejectLog
 from docstokg.loading.read.source_registry import every_document
 from docstokg.loading.read.sources import SourceFile, find_files
-from docstokg.loading.transfer.contents import index_rows
 from docstokg.loading.write.removal import delete_namespace
 from docstokg_local.cli.documents import list_loaded
 from docstokg_local.cli.folder_watch import changes
-from tests.embedded_store import NS, EmbeddedStore
+from tests.embedded_store import NS
+from tests.unit.test_loading_pipeline import Store as FolderStore
 from tests.unit.test_loading_pipeline import write
 
 
-class Store(EmbeddedStore):
+class Store(FolderStore):
     def records(self) -> dict[str, DocumentRecord]:
         return {r.doc_id: r for r in every_document(self.stores.register, NS)}
 
     def texts(self) -> set[str]:
-        rows = index_rows(self.stores.index_writer, NS)
-        return {json.loads(r.split(" ", 2)[2])["text"] for r in rows if r.startswith("chunk ")}
+        return {chunk.text for chunk, _ in self.stores.index_writer.stored_chunks(NS)}
+
+    def fresh(self) -> "Store":
+        return Store(self.path.with_name("fresh.sqlite"))
 
 
 @pytest.fixture
@@ -41,9 +43,9 @@ def store(tmp_path: Path) -> Store:
     return Store(tmp_path / "store.sqlite")
 
 
-def test_second_folder_does_not_replace_the_first(store: Store, tmp_path: Path):
-    first = write(tmp_path / "a", README="The A rocket is blue.")
-    second = write(tmp_path / "b", README="The B rocket is red.")
+def test_second_folder_does_not_replace_the_first(store: Store):
+    first = store.folder("a", README="The A rocket is blue.")
+    second = store.folder("b", README="The B rocket is red.")
     store.load(first)
     store.load(second)
     assert "--prefix NAME/" in store.rejects.first[0].reason
@@ -56,11 +58,9 @@ def test_second_folder_does_not_replace_the_first(store: Store, tmp_path: Path):
 
 
 @pytest.mark.parametrize("owner_is_first", [True, False])
-def test_owners_of_shared_ids_win_in_any_order(
-    store: Store, tmp_path: Path, owner_is_first: bool
-) -> None:
-    owner = write(tmp_path / "a", README="The rocket is blue.")
-    other = write(tmp_path / "b", README="The rocket is red.")
+def test_owners_of_shared_ids_win_in_any_order(store: Store, owner_is_first: bool) -> None:
+    owner = store.folder("a", README="The rocket is blue.")
+    other = store.folder("b", README="The rocket is red.")
     store.load(owner)
     write(owner, README="The rocket is green.")
     report = store.load(*((owner, other) if owner_is_first else (other, owner)))
@@ -69,14 +69,14 @@ def test_owners_of_shared_ids_win_in_any_order(
     assert (report.types[".md"].rejected, report.types[".md"].chunks) == (1, 1)
 
 
-def test_sync_ends_in_a_fresh_load(store: Store, tmp_path: Path):
-    home = write(tmp_path / "a", **{f"f{n}": f"File {n} about Zebra {n}." for n in range(12)})
+def test_sync_ends_in_a_fresh_load(store: Store):
+    home = store.folder("a", **{f"f{n}": f"File {n} about Zebra {n}." for n in range(12)})
     triples = [
         {"doc_id": f"f{n}.md", "subject": "Zebra", "relation": "is in", "object": f"File {n}"}
         for n in range(2)
     ]
     write(home, triples=triples)
-    other = write(tmp_path / "o", kept="Not of this folder.")
+    other = store.folder("o", kept="Not of this folder.")
     store.load(home, other)
     (home / "f1.md").unlink()
     (home / "f2.md").rename(home / "renamed.md")
@@ -85,16 +85,16 @@ def test_sync_ends_in_a_fresh_load(store: Store, tmp_path: Path):
     assert (report.gone, report.kept_back) == (2, [])
     # What the file still says of a document that goes with this load has no evidence any more.
     assert [row.reason for row in store.rejects.first] == ["document 'f1.md' has no loaded chunk"]
-    fresh = Store(tmp_path / "fresh.sqlite")
+    fresh = store.fresh()
     fresh.load(home, other)
     assert sorted(store.rows()) == sorted(fresh.rows())
 
 
 @pytest.mark.parametrize("changed", [1, 3])
-def test_moved_folder_is_known_by_its_content(store: Store, tmp_path: Path, changed: int):
+def test_moved_folder_is_known_by_its_content(store: Store, changed: int):
     texts = {f"f{n}": f"File {n} about Zebra {n}." for n in range(6)}
-    store.load(write(tmp_path / "a", **texts))
-    moved = write(tmp_path / "b", **dict(list(texts.items())[:5]), new="New here.")
+    store.load(store.folder("a", **texts))
+    moved = store.folder("b", **dict(list(texts.items())[:5]), new="New here.")
     write(moved, **{f"f{n}": f"Other words {n}." for n in range(changed)})
     report = store.load(moved, sync=True)
     if changed == 3:  # more has changed than is the same: two folders of one layout
@@ -102,7 +102,7 @@ def test_moved_folder_is_known_by_its_content(store: Store, tmp_path: Path, chan
         return
     assert (store.rejects.count, report.gone, report.types[".md"].files) == (0, 1, 6)
     assert "4 of its 6 documents are unchanged" in store.rejects.notes[0]
-    fresh = Store(tmp_path / "fresh.sqlite")
+    fresh = store.fresh()
     fresh.load(moved)
     assert sorted(row for row in store.rows() if not row.startswith("document")) == sorted(
         row for row in fresh.rows() if not row.startswith("document")
@@ -110,7 +110,7 @@ def test_moved_folder_is_known_by_its_content(store: Store, tmp_path: Path, chan
 
 
 def test_watch_ignores_writes_of_the_load(store: Store, tmp_path: Path):
-    home = write(tmp_path / "a", x="Blue.")
+    home = store.folder("a", x="Blue.")
     events = changes([tmp_path], store.wiring, home / "rejects.jsonl")
     next(events)
     store.load(home)
@@ -125,8 +125,8 @@ def test_watch_ignores_writes_of_the_load(store: Store, tmp_path: Path):
     assert store.texts() == {"Red."}
 
 
-def test_many_removals_need_consent(store: Store, tmp_path: Path):
-    home = write(tmp_path / "a", a="A.", b="B.", c="C.")
+def test_many_removals_need_consent(store: Store):
+    home = store.folder("a", a="A.", b="B.", c="C.")
     store.load(home)
     (home / "a.md").unlink()
     consents: list[Sequence[str]] = []
@@ -136,16 +136,16 @@ def test_many_removals_need_consent(store: Store, tmp_path: Path):
     assert store.texts() == {"B.", "C."}
 
 
-def test_unreadable_file_keeps_its_document(store: Store, tmp_path: Path):
-    home = write(tmp_path / "a", **{f"f{n}": f"File {n}." for n in range(9)})
+def test_unreadable_file_keeps_its_document(store: Store):
+    home = store.folder("a", **{f"f{n}": f"File {n}." for n in range(9)})
     store.load(home)
     (home / "f1.md").write_bytes(b"\0\0")
     report = store.load(home, sync=True)
     assert (report.gone, "File 1." in store.texts(), store.rejects.count) == (0, True, 1)
 
 
-def test_unlisted_folder_removes_nothing(store: Store, tmp_path: Path):
-    home = write(tmp_path / "a", **{f"f{n}": f"File {n}." for n in range(9)})
+def test_unlisted_folder_removes_nothing(store: Store):
+    home = store.folder("a", **{f"f{n}": f"File {n}." for n in range(9)})
     write(home / "locked", x="X.")
     store.load(home)
     (home / "f1.md").unlink()
@@ -212,8 +212,8 @@ def not_root(home: Path) -> Iterator[None]:
         os.seteuid(0)
 
 
-def test_invalid_file_names_are_rejected(store: Store, tmp_path: Path):
-    home = write(tmp_path / "a", a="Blue.")
+def test_invalid_file_names_are_rejected(store: Store):
+    home = store.folder("a", a="Blue.")
     for name in (b"caf\xe9.md", b"two\nlines.md", "café au lait.md".encode()):
         Path(os.fsdecode(os.fsencode(home) + b"/" + name)).write_text("Brown.")
     (home / "a\u202fspace of\u3000macOS.md").write_text("Brown.")
@@ -230,10 +230,10 @@ def test_invalid_file_names_are_rejected(store: Store, tmp_path: Path):
 
 
 def test_links_to_folders_are_noted_but_not_followed(store: Store, tmp_path: Path):
-    home = write(tmp_path / "a", a="Blue.")
+    home = store.folder("a", a="Blue.")
     write(home / "inner", b="Red.")
     write(home / ".hidden", c="Grey.")
-    write(tmp_path / "out", d="Black.")
+    store.folder("out", d="Black.")
     (home / "again").symlink_to(home / "inner")
     (home / "loop").symlink_to(home)
     (home / "leads out").symlink_to(tmp_path / "out")
@@ -250,8 +250,8 @@ def test_links_to_folders_are_noted_but_not_followed(store: Store, tmp_path: Pat
     assert noted >= {"again", "loop", "z.md"}
 
 
-def test_converted_text_is_removed_with_its_document(store: Store, tmp_path: Path):
-    home = write(tmp_path / "a")
+def test_converted_text_is_removed_with_its_document(store: Store):
+    home = store.folder("a")
     (home / "t.csv").write_text("name,age\nAnn,3\n")
     store.load(home)
     register = store.stores.register
@@ -263,8 +263,8 @@ def test_converted_text_is_removed_with_its_document(store: Store, tmp_path: Pat
     assert store.records() == {}
 
 
-def test_list_shows_documents_without_source_folders(store: Store, tmp_path: Path, capsys):
-    store.load(write(tmp_path / "secret-place", a="# Tea\n\nGreen.", b="---\n- x\n---\nBlack."))
+def test_list_shows_documents_without_source_folders(store: Store, capsys):
+    store.load(store.folder("secret-place", a="# Tea\n\nGreen.", b="---\n- x\n---\nBlack."))
     register = store.stores.register
     assert list_loaded(store.wiring, None, documents=True, entities=False, as_json=True)
     out = capsys.readouterr().out

@@ -15,7 +15,7 @@ from docstokg.domain.deadline import Deadline
 from docstokg.domain.graph.same_names import SAME_AS
 from docstokg.domain.identity import chunk_uuid, entity_id
 from docstokg.errors import LoadError, Misconfigured
-from docstokg.loading.context import LoadOptions
+from docstokg.loading.context import LoadOptions, LoadReport
 from docstokg.loading.pipeline import delete_document, load
 from docstokg.loading.read.rejects import RejectLog
 from docstokg.loading.write.edges import stating_sentence
@@ -54,7 +54,23 @@ TRIPLES: Rows = [
 ]
 
 
+EVERYTHING: dict[str, Rows | str] = {
+    "chunks": CHUNKS,
+    "entities": ENTITIES,
+    "relations": RELATIONS,
+    "triples": TRIPLES,
+}
+
+
 class Store(EmbeddedStore):
+    def folder(self, name: str, **files: Rows | str) -> Path:
+        """Write files into a folder beside the store."""
+        return write(self.path.parent / name, **files)
+
+    def put(self, name: str, **files: Rows | str) -> LoadReport:
+        """Write files into a folder and load it."""
+        return self.load(self.folder(name, **files))
+
     def chunk_count(self) -> int:
         return self.wiring.search_index().info(Deadline.after(5)).chunks
 
@@ -79,14 +95,17 @@ class Store(EmbeddedStore):
                 yield names.get(uuid, uuid), entity, about
 
 
+type Stores = Callable[[], Store]
+
+
 @pytest.fixture
-def another(tmp_path: Path) -> Callable[[], Store]:
+def another(tmp_path: Path) -> Stores:
     number = count()
     return lambda: Store(tmp_path / f"store{next(number)}.sqlite")
 
 
 @pytest.fixture
-def store(another: Callable[[], Store]) -> Store:
+def store(another: Stores) -> Store:
     return another()
 
 
@@ -101,12 +120,8 @@ def write(folder: Path, **files: Rows | str) -> Path:
     return folder
 
 
-def everything(folder: Path) -> Path:
-    return write(folder, chunks=CHUNKS, entities=ENTITIES, relations=RELATIONS, triples=TRIPLES)
-
-
-def test_load_fills_both_stores(store: Store, tmp_path: Path):
-    report = store.load(everything(tmp_path / "in"))
+def test_load_fills_both_stores(store: Store):
+    report = store.put("in", **EVERYTHING)
     assert (report.chunks, report.written, report.rejected) == (4, 4, 0)
     assert store.chunk_count() == 4
     graph = store.wiring.knowledge_graph()
@@ -123,8 +138,8 @@ def test_load_fills_both_stores(store: Store, tmp_path: Path):
     }
 
 
-def test_titles_abbreviations_and_lists_become_mentions(store: Store, tmp_path: Path):
-    store.load(everything(tmp_path / "in"))
+def test_titles_abbreviations_and_lists_become_mentions(store: Store):
+    store.put("in", **EVERYTHING)
     brain, status = entity_id("brain"), entity_id("status epilepticus")
     short = entity_id("SE")
     assert store.mentions() >= {
@@ -145,22 +160,22 @@ def test_titles_abbreviations_and_lists_become_mentions(store: Store, tmp_path: 
     assert [entity.type for entity in title] == ["Title", None]
 
 
-def test_triple_end_resolves_to_the_named_curie(store: Store, tmp_path: Path):
-    store.load(everything(tmp_path / "in"))
+def test_triple_end_resolves_to_the_named_curie(store: Store):
+    store.put("in", **EVERYTHING)
     # "seizures" is no name of HP:0001250 as written, so it stays a thing of its own.
     assert [r.type for r in store.relations("HP:0001250")] == ["is_a"]
     assert [r.type for r in store.relations(entity_id("seizures"))] == ["start in"]
 
 
 @pytest.mark.parametrize("at_once", [True, False])
-def test_facts_have_the_acl_of_their_evidence(store: Store, tmp_path: Path, at_once: bool):
+def test_facts_have_the_acl_of_their_evidence(store: Store, at_once: bool):
     ends = {"source": "MONDO:1", "target": "HP:0001250"}
     rows = [*RELATIONS, {**ends, "type": "risks", "evidence": {"chunk_id": "c4"}}]
     if at_once:
-        store.load(write(tmp_path / "in", chunks=CHUNKS, entities=ENTITIES, relations=rows))
+        store.put("in", chunks=CHUNKS, entities=ENTITIES, relations=rows)
     else:
-        store.load(write(tmp_path / "texts", chunks=CHUNKS, entities=ENTITIES))
-        store.load(write(tmp_path / "later", relations=rows))
+        store.put("texts", chunks=CHUNKS, entities=ENTITIES)
+        store.put("later", relations=rows)
     facts = [json.loads(row.split(" ", 2)[2]) for row in store.content() if row.startswith("fact ")]
     texts = {fact["text"]: (fact["doc_id"], fact["acl"]) for fact in facts}
     assert texts["Dravet syndrome has phenotype Seizure"] == ("d3", [])
@@ -168,11 +183,10 @@ def test_facts_have_the_acl_of_their_evidence(store: Store, tmp_path: Path, at_o
     assert "staff" in str(texts["Dravet syndrome risks Seizure"][1])
 
 
-def test_second_load_changes_nothing(store: Store, tmp_path: Path):
-    folder = everything(tmp_path / "in")
-    first = store.load(folder)
+def test_second_load_changes_nothing(store: Store):
+    first = store.put("in", **EVERYTHING)
     before = store.content()
-    second = store.load(folder)
+    second = store.put("in")
     assert (second.written, second.unchanged) == (0, 4)
     assert store.content() == before
     uuid, index = chunk_uuid(NS, "c1"), store.wiring.search_index()
@@ -181,60 +195,54 @@ def test_second_load_changes_nothing(store: Store, tmp_path: Path):
 
 
 @pytest.mark.parametrize("first", ["chunks", "entities", "triples"])
-def test_names_link_texts_in_any_load_order(
-    store: Store, another: Callable[[], Store], tmp_path: Path, first: str
-):
+def test_names_link_texts_in_any_load_order(store: Store, another: Stores, first: str):
     unsaid = {"chunk_id": "c2", "subject": "cortex", "relation": "is a", "object": "part"}
     parts = {"chunks": CHUNKS, "entities": ENTITIES, "triples": [*TRIPLES, unsaid]}
-    write(tmp_path / "all", **parts)
-    store.load(tmp_path / "all")
+    store.put("all", **parts)
     other = another()
     for name in sorted(parts, key=lambda name: name != first):
-        other.load(write(tmp_path / name, **{name: parts[name]}))
+        other.put(name, **{name: parts[name]})
     if first == "triples":
         # Without their chunks they were rejected; now those are there.
-        assert other.load(tmp_path / "triples").rejected == 0
+        assert other.put("triples").rejected == 0
     assert ("c2", entity_id("cortex")) in store.mentions()
     assert other.mentions() == store.mentions()
 
 
-def test_changed_text_replaces_chunk_and_statements(store: Store, tmp_path: Path):
-    folder = everything(tmp_path / "in")
-    store.load(folder)
+def test_changed_text_replaces_chunk_and_statements(store: Store):
+    store.put("in", **EVERYTHING)
     changed = [*CHUNKS[:2], {**CHUNKS[2], "text": "Nothing of it."}, CHUNKS[3]]
-    report = store.load(write(tmp_path / "new", chunks=changed))
+    report = store.put("new", chunks=changed)
     assert (report.written, report.unchanged) == (1, 3)
     assert store.relations("MONDO:1") == ()
     assert not any("has phenotype" in row for row in store.content() if row.startswith("fact"))
     assert ("c3", "MONDO:1") not in store.mentions()
 
 
-def test_document_is_replaced_as_a_whole(
-    store: Store, another: Callable[[], Store], tmp_path: Path
-):
+def test_document_is_replaced_as_a_whole(store: Store, another: Stores):
     long = "# Whale\n\nBig.\n\n## Blue whale\n\nBlue.\n\n## Orca\n\nBlack.\n"
-    store.load(write(tmp_path / "in", whale=long))
+    store.put("in", whale=long)
     assert store.chunk_count() == 3
-    report = store.load(write(tmp_path / "in", whale="# Whale\n\nSmall now.\n"))
+    report = store.put("in", whale="# Whale\n\nSmall now.\n")
     assert report.removed == 2
     other = another()
-    other.load(tmp_path / "in")
+    other.put("in")
     assert store.content() == other.content()
-    store.load(write(tmp_path / "in", whale="---\ntitle: empty\n---\n"))
+    store.put("in", whale="---\ntitle: empty\n---\n")
     assert store.chunk_count() == 0
 
 
-def test_line_documents_are_replaced_only_on_request(store: Store, tmp_path: Path):
+def test_line_documents_are_replaced_only_on_request(store: Store):
     rows = [{"id": f"c{n}", "doc_id": "d", "text": f"Part {n}."} for n in range(3)]
-    store.load(write(tmp_path / "v1", chunks=rows))
-    store.load(write(tmp_path / "v2", chunks=rows[:1]))
+    store.put("v1", chunks=rows)
+    store.put("v2", chunks=rows[:1])
     assert store.chunk_count() == 3
-    store.load(tmp_path / "v2", replace_docs=True)
+    store.load(store.path.parent / "v2", replace_docs=True)
     assert store.chunk_count() == 1
 
 
 def test_bad_lines_are_rejected_with_their_place(store: Store, tmp_path: Path):
-    folder = everything(tmp_path / "in")
+    folder = write(tmp_path / "in", **EVERYTHING)
     edge = {"source": "A:1", "type": "t", "target": "A:2"}
     bad_lines: dict[str, list[Any]] = {
         "chunks": [
@@ -271,20 +279,20 @@ def test_bad_lines_are_rejected_with_their_place(store: Store, tmp_path: Path):
     assert store.chunk_count() == 5
 
 
-def test_given_mentions_are_kept(store: Store, tmp_path: Path):
+def test_given_mentions_are_kept(store: Store):
     rows = [
         {"id": "c1", "doc_id": "d", "text": "Seizure here.", "mentions": []},
         {"id": "c2", "doc_id": "d", "text": "Seizure here.",
          "mentions": [{"entity": "X:7", "start": 0, "end": 7},
                       {"entity": "a name", "start": 8, "end": 12}]},
     ]  # fmt: skip
-    store.load(write(tmp_path / "in", chunks=rows, entities=ENTITIES))
+    store.put("in", chunks=rows, entities=ENTITIES)
     assert store.mentions() == {("c2", "X:7"), ("c2", entity_id("a name"))}
-    store.load(write(tmp_path / "more", entities=[{"id": "Y:1", "name": "here"}]))
+    store.put("more", entities=[{"id": "Y:1", "name": "here"}])
     assert store.mentions() == {("c2", "X:7"), ("c2", entity_id("a name"))}
 
 
-def test_chunk_is_about_title_heading_and_given_entities(store: Store, tmp_path: Path):
+def test_chunk_is_about_title_heading_and_given_entities(store: Store):
     rows = [
         {"id": "c1", "doc_id": "d", "title": "Epilepsy", "text": "It hurts here."},
         {"id": "c2", "doc_id": "e", "text": "Seizure and epilepsy here.",
@@ -292,15 +300,15 @@ def test_chunk_is_about_title_heading_and_given_entities(store: Store, tmp_path:
                       {"entity": "X:8", "start": 0, "end": 7, "about": True},
                       {"entity": "Epilepsy", "start": 12, "end": 20}]},
     ]  # fmt: skip
-    store.load(write(tmp_path / "in", chunks=rows))
+    store.put("in", chunks=rows)
     epilepsy = entity_id("Epilepsy")
     assert store.mentions() == {("c1", epilepsy), ("c2", epilepsy), ("c2", "X:7"), ("c2", "X:8")}
     assert store.abouts() == {("c1", epilepsy), ("c2", "X:7"), ("c2", "X:8")}
 
 
-def test_deleted_document_leaves_both_stores(store: Store, tmp_path: Path):
+def test_deleted_document_leaves_both_stores(store: Store):
     empty = store.content()
-    store.load(everything(tmp_path / "in"))
+    store.put("in", **EVERYTHING)
     assert delete_document(store.stores, NS, "d3") == 1
     assert delete_document(store.stores, NS, "d3") == 0
     assert store.chunk_count() == 3
@@ -315,12 +323,12 @@ def test_missing_sources_are_errors(store: Store, tmp_path: Path):
     for source in ("absent", "empty"):
         with pytest.raises(LoadError):
             store.load(tmp_path / source)
-    assert store.load(tmp_path / "data.bin").rejected == 1
+    assert store.put("data.bin").rejected == 1
 
 
 def test_other_vector_space_is_refused_before_writing(store: Store, tmp_path: Path):
     rows = [{"id": "c1", "doc_id": "d", "text": "x", "embedding": [1, 0, 0]}]
-    store.load(write(tmp_path / "in", chunks=rows))
+    store.put("in", chunks=rows)
     before = store.content()
 
     class TwoNumbers:
@@ -353,10 +361,8 @@ MANUALS = {
 }
 
 
-def test_names_become_entities_but_common_labels_do_not(
-    store: Store, another: Callable[[], Store], tmp_path: Path
-):
-    report = store.load(write(tmp_path / "all", **MANUALS))
+def test_names_become_entities_but_common_labels_do_not(store: Store, another: Stores):
+    report = store.put("all", **MANUALS)
     names = store.names()
     assert entity_id("Marie Dupont") in names and entity_id("Northwind Vault") in names
     assert entity_id("Tool3x") in names
@@ -366,7 +372,7 @@ def test_names_become_entities_but_common_labels_do_not(
     parts = another(), another()
     for part, order in zip(parts, (sorted(MANUALS), sorted(MANUALS, reverse=True)), strict=True):
         for number, page in enumerate(order):
-            part.load(write(tmp_path / f"{number}{page}", **{page: MANUALS[page]}))
+            part.put(f"{number}{page}", **{page: MANUALS[page]})
         assert part.content() == store.content()
 
 
@@ -380,17 +386,15 @@ class Shouts:
         return tuple((name,) if name.text in text else () for text in texts)
 
 
-def test_other_recogniser_renames_earlier_chunks(
-    store: Store, another: Callable[[], Store], tmp_path: Path
-):
+def test_other_recogniser_renames_earlier_chunks(store: Store, another: Stores):
     old, new = dict(list(MANUALS.items())[:4]), dict(list(MANUALS.items())[4:])
-    store.load(write(tmp_path / "old", **old))
+    store.put("old", **old)
     assert entity_id("Marie Dupont") in store.names()
     clean = another()
     for row in (store, clean):
         row.stores = replace(row.stores, names=Shouts())
-    store.load(write(tmp_path / "new", **new))
-    clean.load(write(tmp_path / "all", **MANUALS))
+    store.put("new", **new)
+    clean.put("all", **MANUALS)
     assert store.content() == clean.content()
     assert entity_id("Marie Dupont") not in store.names()
     assert store.wiring.graph_writer().recogniser(NS) == "shouts==1"

@@ -4,6 +4,8 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +52,11 @@ class Store(EmbeddedStore):
             self.stores = whole
 
 
+def same(store: Store, fresh: Store, when: str) -> None:
+    mine, wanted = set(store.rows()), set(fresh.rows())
+    assert (sorted(mine - wanted), sorted(wanted - mine)) == ([], []), when
+
+
 Made = Callable[[str], Store]
 
 
@@ -59,82 +66,86 @@ def store_of(tmp_path: Path, request: pytest.FixtureRequest) -> Made:
     return lambda name: Store(tmp_path / f"{name}.sqlite", names)
 
 
-def folders(tmp_path: Path, chance: random.Random) -> tuple[ChangingFolder, ChangingFolder]:
-    """Give a folder to work in, and one beside it that stays."""
-    folders = [ChangingFolder(tmp_path / name, chance) for name in ("home", "beside")]
-    for folder in folders * 8:
-        folder.add()
-    return folders[0], folders[1]
+class Loaded:
+    """A folder to work in, another that stays, and a store into which both are loaded."""
+
+    def __init__(self, path: Path, store_of: Made, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.home, self.beside = (ChangingFolder(path / n, self.chance) for n in ("home", "beside"))
+        for folder in [self.home, self.beside] * 8:
+            folder.add()
+        self._store_of, self._numbers = store_of, count()
+        self.store = self.fresh()
+
+    def fresh(self) -> Store:
+        """Load both folders into another store."""
+        store = self._store_of(f"store{next(self._numbers)}")
+        store.load(self.home.root, self.beside.root)
+        return store
+
+    def sync(self, writes: int | None = None) -> None:
+        self.store.load(self.home.root, sync=True, writes=writes)
+
+    def check(self, when: str) -> None:
+        same(self.store, self.fresh(), when)
+
+    def check_names(self, fresh: Store) -> None:
+        names = [dict(store.stores.graph_writer.names(NS)) for store in (self.store, fresh)]
+        assert names[0] == names[1]
 
 
-def same(store: Store, fresh: Store, when: str) -> None:
-    mine, wanted = set(store.rows()), set(fresh.rows())
-    assert (sorted(mine - wanted), sorted(wanted - mine)) == ([], []), when
+Loads = Callable[[int], Loaded]
+
+
+@pytest.fixture
+def loaded(tmp_path: Path, store_of: Made) -> Loads:
+    return partial(Loaded, tmp_path, store_of)
 
 
 @pytest.mark.parametrize("seed", [0, 3, 115])
-def test_each_sync_ends_in_one_load(store_of: Made, tmp_path: Path, seed: int) -> None:
-    home, beside = folders(tmp_path, random.Random(seed))
-    store = store_of("store")
-    store.load(home.root, beside.root)
+def test_each_sync_ends_in_one_load(loaded: Loads, seed: int) -> None:
+    both = loaded(seed)
     for turn in range(3):
-        home.work()
-        store.load(home.root, sync=True)
-        fresh = store_of(f"fresh{turn}")
-        fresh.load(home.root, beside.root)
-        same(store, fresh, f"turn {turn}")
+        both.home.work()
+        both.sync()
+        both.check(f"turn {turn}")
 
 
 @pytest.mark.parametrize("seed", [1, 3])
-def test_killed_sync_is_completed_by_the_next(store_of: Made, tmp_path: Path, seed: int) -> None:
-    chance = random.Random(seed)
-    home, beside = folders(tmp_path, chance)
-    store = store_of("store")
-    store.load(home.root, beside.root)
-    home.work()
+def test_killed_sync_is_completed_by_the_next(loaded: Loads, seed: int) -> None:
+    both = loaded(seed)
+    both.home.work()
     for _ in range(3):
         with suppress(Killed):
-            store.load(home.root, sync=True, writes=chance.randrange(12))
-    store.load(home.root, sync=True)
-    fresh = store_of("fresh")
-    fresh.load(home.root, beside.root)
-    same(store, fresh, "after three ends")
+            both.sync(writes=both.chance.randrange(12))
+    both.sync()
+    both.check("after three ends")
 
 
-@pytest.mark.parametrize("seed", [0])
-def test_deleted_document_leaves_no_trace(store_of: Made, tmp_path: Path, seed: int) -> None:
-    chance = random.Random(seed)
-    home, beside = folders(tmp_path, chance)
-    store = store_of("store")
-    store.load(home.root, beside.root)
-    for path in chance.sample(sorted(home.root.rglob("*.md")), 3):
-        assert delete_document(store.stores, NS, path.relative_to(home.root).as_posix()) > 0
+def test_deleted_document_leaves_no_trace(loaded: Loads) -> None:
+    both = loaded(0)
+    root = both.home.root
+    for path in both.chance.sample(sorted(root.rglob("*.md")), 3):
+        assert delete_document(both.store.stores, NS, path.relative_to(root).as_posix()) > 0
         path.unlink()
-    fresh = store_of("fresh")
-    fresh.load(home.root, beside.root)
-    same(store, fresh, "three are deleted")
+    both.check("three are deleted")
 
 
 @pytest.mark.parametrize("seed", [2, 5])
-def test_next_load_adds_names_to_an_old_store(store_of: Made, tmp_path: Path, seed: int) -> None:
-    home, beside = folders(tmp_path, random.Random(seed))
-    store = store_of("store")
-    store.load(home.root, beside.root)
-    graph = store.stores.graph_writer
+def test_next_load_adds_names_to_an_old_store(loaded: Loads, seed: int) -> None:
+    both = loaded(seed)
+    graph = both.store.stores.graph_writer
     graph.put_names(NS, {uuid: "" for uuid, _ in graph.names(NS)})
-    home.work()
-    store.load(home.root, sync=True)
-    fresh = store_of("fresh")
-    fresh.load(home.root, beside.root)
-    same(store, fresh, "the next load")
-    assert dict(graph.names(NS)) == dict(fresh.stores.graph_writer.names(NS))
+    both.home.work()
+    both.sync()
+    fresh = both.fresh()
+    same(both.store, fresh, "the next load")
+    both.check_names(fresh)
 
 
-def test_rebuild_recomputes_the_graph_of_all_chunks(store_of: Made, tmp_path: Path) -> None:
-    home, beside = folders(tmp_path, random.Random(4))
-    store, fresh = store_of("store"), store_of("fresh")
-    store.load(home.root, beside.root)
-    fresh.load(home.root, beside.root)
+def test_rebuild_recomputes_the_graph_of_all_chunks(loaded: Loads, tmp_path: Path) -> None:
+    both = loaded(4)
+    store, fresh = both.store, both.fresh()
     graph = store.stores.graph_writer
     uuids = [uuid for uuid, _ in graph.names(NS)]
     graph.put_mentions(NS, dict.fromkeys(uuids[:9], ()))
@@ -149,7 +160,7 @@ def test_rebuild_recomputes_the_graph_of_all_chunks(store_of: Made, tmp_path: Pa
     store.load(write(tmp_path / "new", new="# Kept\n"), rebuild=True)
     fresh.load(tmp_path / "new")
     same(store, fresh, "rebuilt")
-    assert dict(graph.names(NS)) == dict(fresh.stores.graph_writer.names(NS))
+    both.check_names(fresh)
 
 
 def names_of(store: Store) -> set[str]:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from docstokg.contracts import Json
 from docstokg.errors import LoadError, Misconfigured
 from docstokg.loading.context import LoadOptions, LoadReport, Stores
 from docstokg.loading.pipeline import load
@@ -24,7 +25,7 @@ NS = "default"
 HTML = "<html><body><main><h1>Otters</h1><p>The sea otter dives.</p></main></body></html>"
 
 
-ADDED: dict[str, list[dict[str, Any]]] = {
+ADDED: dict[str, list[Json]] = {
     "chunks_given.jsonl": [
         {"id": "given", "doc_id": "g", "text": "Otters eat.", "embedding": [1.0] + [0.5] * 383},
         {"id": "weighed", "doc_id": "g", "text": "Urchins sink.", "sparse": {"urchin": 1.5}},
@@ -164,7 +165,7 @@ def rewritten(moved: Path, target: Path, part: str, change: Callable[[Any], Any]
     return target
 
 
-def computed(**fields: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
+def computed(**fields: Any) -> Callable[[Json], Json]:
     """Return a change of the computed fields of a line."""
     return lambda row: row | {"docstokg": row["docstokg"] | fields}
 
@@ -214,7 +215,7 @@ def test_forged_line_is_rejected_with_its_place(
 def test_forged_text_is_replaced_by_the_next_load(
     source: Source, encoding: Stores, tmp_path: Path
 ) -> None:
-    def forge(row: dict[str, Any]) -> dict[str, Any]:
+    def forge(row: Json) -> Json:
         return computed(sentence_vectors="")(row | {"text": f"Never {row['text']}"})
 
     forged = rewritten(source.export, tmp_path / "forged.zip", "chunks", forge)

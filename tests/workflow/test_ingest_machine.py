@@ -4,10 +4,10 @@ import json
 import re
 import threading
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
+from docstokg.contracts import Json
 from docstokg_local.engine.engine import Execution
 from tests.ingest_runner import DEFINITION, STAGES, run_ingest
 from tests.memory_bucket import BUCKET, MemoryBucket
@@ -16,7 +16,7 @@ ASL = json.loads(DEFINITION.read_text("utf-8"))
 RETRYABLE = ("Unavailable", "CircuitOpen", "Timeout", "QuotaExceeded", "Refused")
 
 
-Stage = Callable[[dict[str, Any]], dict[str, Any]]
+Stage = Callable[[Json], Json]
 
 
 def fails(name: str, message: str = "") -> None:
@@ -32,21 +32,21 @@ class Stages:
 
     def __init__(self, bucket: MemoryBucket) -> None:
         self.bucket = bucket
-        self.payloads: dict[str, list[dict[str, Any]]] = {stage: [] for stage in STAGES}
+        self.payloads: dict[str, list[Json]] = {stage: [] for stage in STAGES}
         self.broken: dict[str, str | tuple[str, int]] = {}
         self.poisoned: set[str] = set()
         self.rounds = 1
         self.store: dict[str, int] = {}
         self._lock = threading.Lock()
 
-    def table(self) -> dict[str, Callable[[dict[str, Any], object], dict[str, Any]]]:
+    def table(self) -> dict[str, Callable[[Json, object], Json]]:
         """Give the functions under the names the file has for them."""
         return {f"Ingest{stage.title()}Function": self._call(stage) for stage in STAGES}
 
-    def _call(self, stage: str) -> Callable[[dict[str, Any], object], dict[str, Any]]:
+    def _call(self, stage: str) -> Callable[[Json, object], Json]:
         work: Stage = getattr(self, stage)
 
-        def call(payload: dict[str, Any], _: object) -> dict[str, Any]:
+        def call(payload: Json, _: object) -> Json:
             with self._lock:
                 self.payloads[stage].append(payload)
                 calls = len(self.payloads[stage])
@@ -59,10 +59,10 @@ class Stages:
 
         return call
 
-    def _folder(self, payload: dict[str, Any]) -> str:
+    def _folder(self, payload: Json) -> str:
         return f"runs/{payload['run']['run_id']}"
 
-    def read(self, payload: dict[str, Any]) -> dict[str, Any]:
+    def read(self, payload: Json) -> Json:
         keys = [item["Key"] for item in payload["items"]]
         shard = re.sub(r"\W", "-", keys[0])
         folder = self._folder(payload)
@@ -76,26 +76,26 @@ class Stages:
         self.bucket.put(f"{folder}/rows/{shard}", json.dumps(words).encode())
         return {"shard": shard, "documents": len(words)}
 
-    def _shard(self, payload: dict[str, Any]) -> tuple[str, dict[str, int]]:
+    def _shard(self, payload: Json) -> tuple[str, dict[str, int]]:
         (item,) = payload["items"]
         return item["Key"].rsplit("/", 1)[1], json.loads(self.bucket.get(item["Key"]))
 
-    def encode(self, payload: dict[str, Any]) -> dict[str, Any]:
+    def encode(self, payload: Json) -> Json:
         shard, words = self._shard(payload)
         vectors = json.dumps({key: -count for key, count in words.items()}).encode()
         self.bucket.put(f"{self._folder(payload)}/vectors/{shard}", vectors)
         return {"shard": shard}
 
-    def names(self, payload: dict[str, Any]) -> dict[str, Any]:
+    def names(self, payload: Json) -> Json:
         shard, words = self._shard(payload)
         self.bucket.put(f"{self._folder(payload)}/names/{shard}", json.dumps(list(words)).encode())
         return {"shard": shard}
 
-    def resolve(self, payload: dict[str, Any]) -> dict[str, Any]:
+    def resolve(self, payload: Json) -> Json:
         turn = (payload["cursor"] or 0) + 1
         return {"done": True} if turn >= self.rounds else {"done": False, "cursor": turn}
 
-    def write(self, payload: dict[str, Any]) -> dict[str, Any]:
+    def write(self, payload: Json) -> Json:
         shard, words = self._shard(payload)
         vectors = json.loads(self.bucket.get(f"{self._folder(payload)}/vectors/{shard}"))
         assert self.bucket.get(f"{self._folder(payload)}/names/{shard}")
@@ -103,7 +103,7 @@ class Stages:
         self.store |= words
         return {"shard": shard}
 
-    def close(self, payload: dict[str, Any]) -> dict[str, Any]:
+    def close(self, payload: Json) -> Json:
         return {"done": True} if payload["failed"] else self.resolve(payload)
 
 
@@ -163,7 +163,7 @@ def test_a_batch_nobody_could_read_stops_no_other(error: str) -> None:
     stages = folder_of(80)
     work = stages.read
 
-    def away(payload: dict[str, Any]) -> dict[str, Any]:
+    def away(payload: Json) -> Json:
         if payload["items"][0]["Key"].endswith("d0000.txt"):
             fails(error)
         return work(payload)
@@ -189,7 +189,7 @@ def test_a_shard_ending_its_readers_ends_no_run(stage: str, error: str) -> None:
     stages = folder_of(120)
     work = getattr(stages, stage)
 
-    def breaks(payload: dict[str, Any]) -> dict[str, Any]:
+    def breaks(payload: Json) -> Json:
         if "d0040" in payload["items"][0]["Key"]:
             fails(error, "no memory")
         return dict(work(payload))
@@ -241,8 +241,8 @@ def test_a_run_waits_for_the_load_before_it() -> None:
     assert resolving["MaxAttempts"] * resolving["MaxDelaySeconds"] >= 8 * 3600
 
 
-def every_task(states: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    tasks: dict[str, dict[str, Any]] = {}
+def every_task(states: Json) -> dict[str, Json]:
+    tasks: dict[str, Json] = {}
     for name, state in states.items():
         inner = [*state.get("Branches", ()), state.get("ItemProcessor")]
         for branch in filter(None, inner):
@@ -252,7 +252,7 @@ def every_task(states: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return tasks
 
 
-def retried(tasks: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+def retried(tasks: dict[str, Json]) -> dict[str, Json]:
     """The tasks that call functions and try again; of few documents, a state after them does."""
     small = {name for name in tasks if name.endswith("Few")}
     for name in small:

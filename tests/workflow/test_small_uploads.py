@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from docstokg.contracts import Json
 from docstokg.contracts.documents import JobOrder, PostedDocument
 from docstokg.contracts.envelope import Caller
 from docstokg.ports import LoadRun
@@ -16,7 +17,7 @@ from docstokg_local.engine.engine import Execution
 from tests.ingest_runner import run_ingest, stage_functions
 from tests.unit.test_stages import Place, document
 
-Fault = Callable[[str, dict[str, Any]], None]
+Fault = Callable[[str, Json], None]
 LOADER = Caller(sub="s", namespaces=("*",), groups=("*",), load=("*",))
 
 
@@ -25,7 +26,7 @@ class Runs:
 
     def __init__(self, place: Place, small: bool = True, fault: Fault | None = None) -> None:
         self._place, self._small, self._fault = place, small, fault
-        self.given: dict[str, Any] = {}
+        self.given: Json = {}
         self.called: list[str] = []
         self.ends: list[Execution] = []
 
@@ -41,7 +42,7 @@ class Runs:
             wiring.close()
 
     def _called(self, name: str, handler: Any) -> Any:
-        def call(event: dict[str, Any], context: object) -> Any:
+        def call(event: Json, context: object) -> Any:
             self.called.append(name)
             if self._fault is not None:
                 self._fault(name, event)
@@ -117,7 +118,7 @@ def test_what_fails_once_is_done_by_the_maps(
     few, maps = places
     failed: list[str] = []
 
-    def fault(name: str, event: dict[str, Any]) -> None:
+    def fault(name: str, event: Json) -> None:
         if name == f"Ingest{function}Function" and not failed:
             failed.append(name)
             raise type(error, (Exception,), {})("once")
@@ -135,7 +136,7 @@ def test_uploads_wait_for_other_loads_of_their_namespace(tmp_path: Path) -> None
     holder = json.dumps({"run_id": "other", "until": time.time() + 600}).encode()
     place.objects.put(lease, holder)
 
-    def fault(name: str, event: dict[str, Any]) -> None:
+    def fault(name: str, event: Json) -> None:
         nonlocal tries
         if event["stage"] == "resolve":
             tries -= 1

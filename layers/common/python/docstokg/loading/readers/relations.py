@@ -1,6 +1,6 @@
 """`relations*.jsonl`: typed, directed edges."""
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
@@ -47,7 +47,7 @@ class RelationLine(Line):
     docstokg: ExportedRelation | None = None
 
 
-def read_relation(line: dict[str, Any]) -> RawRelation:
+def read_relation(line: Json) -> RawRelation:
     """Parse one line, weight 1 by default; raise `Rejected` with all its errors."""
     seen = checked(RelationLine, line)
     evidence, exported = seen.evidence, seen.docstokg
