@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docstokg.adapters.conversion.convert_markdown import MarkdownConverter
+from docstokg.adapters.conversion.convert_markdown import outline_markdown
 from docstokg.adapters.conversion.formats import convert, installed_versions
 from docstokg.adapters.onnx.wordpieces import EstimatedPieces, WordPieces
 from docstokg.contracts.outline import Outline
@@ -26,7 +26,6 @@ from docstokg.loading.readers.documents import (
 from docstokg.loading.readers.plain_text import outline_text
 
 PIECES = WordPieces()
-MARKDOWN = MarkdownConverter()
 
 
 class HereConverter:
@@ -53,7 +52,7 @@ def chunks_of(path: Path, raw: bytes, doc_id: str = "guide.md") -> tuple[str, li
 
 
 def cut(text: str, name: str = "d.md") -> list[RawChunk]:
-    outline = MARKDOWN.outline(text) if name.endswith(".md") else outline_text(text)
+    outline = outline_markdown(text) if name.endswith(".md") else outline_text(text)
     return list(document_chunks(Document("d", outline, 0, {}, {}), name, PIECES))
 
 
@@ -133,7 +132,7 @@ def test_a_heading_over_nothing_makes_no_chunk(tmp_path):
 
 
 def test_equal_headings_get_anchors_of_their_own():
-    outline = MARKDOWN.outline("# Use\n\na\n\n# Use\n\nb\n")
+    outline = outline_markdown("# Use\n\na\n\n# Use\n\nb\n")
     assert list(heading_anchors(outline.blocks).values()) == ["use", "use-1"]
     assert slugify("What's `new` in 2.0?") == "whats-new-in-20"
 
@@ -342,5 +341,5 @@ def test_the_estimate_counts_no_less_than_the_vocabulary():
 
 
 def test_converted_blocks_keep_their_text():
-    outline = MARKDOWN.outline("# A\r\rb\r\n\r\nc")
+    outline = outline_markdown("# A\r\rb\r\n\r\nc")
     assert [outline.text[b.start : b.end].strip() for b in outline.blocks] == ["# A", "b", "c"]

@@ -175,7 +175,7 @@ def _done(request: Json, raw: bytes) -> Json:
         return {"picture": base64.b64encode(convert_pdf.render(raw, request["page"])).decode()}
     if task == "read":
         return {"lines": read(convert_pdf.opened(raw)[request["page"] - 1])}
-    return {"documents": convert_pdf.convert(raw, request["readings"])}
+    return {"documents": [convert_pdf.convert(raw, request["readings"])]}
 
 
 def _answered(work: Callable[[], Any], memory_bytes: int) -> bytes:

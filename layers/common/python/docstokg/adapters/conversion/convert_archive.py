@@ -64,7 +64,7 @@ def _member(package: Package, name: str) -> Iterator[Outline]:
         yield Outline("", member=name, refused=str(refused))
 
 
-def convert_epub(raw: bytes) -> tuple[Outline, ...]:
+def convert_epub(raw: bytes) -> Outline:
     """Return one outline of an e-book in spine order; raise `LoadError` if damaged or encrypted."""
     package = Package(raw, "EPUB book")
     root = next(package.tree("META-INF/container.xml").iter("rootfile"), MISSING)
@@ -78,20 +78,10 @@ def convert_epub(raw: bytes) -> tuple[Outline, ...]:
     maker = TextMaker()
     steps = dict.fromkeys(step.get("idref") for step in book.iter("itemref"))
     for name in (urllib.parse.unquote(items.get(step, "")) for step in steps):
-        for chapter in convert_html(
-            package.read(posixpath.normpath(f"{folder}/{name}".lstrip("/")))
-        ):
-            if chapter.text.strip():
-                maker.insert(chapter)
-    return (maker.outline(next(book.iter("title"), MISSING).text or ""),)
-
-
-def convert_eml(raw: bytes) -> tuple[Outline, ...]:
-    """Return one outline of a message's headers and text, attachments as names.
-
-    Raise `LoadError` for other files.
-    """
-    return (_message(raw),)
+        chapter = convert_html(package.read(posixpath.normpath(f"{folder}/{name}".lstrip("/"))))
+        if chapter.text.strip():
+            maker.insert(chapter)
+    return maker.outline(next(book.iter("title"), MISSING).text or "")
 
 
 def convert_mbox(raw: bytes) -> tuple[Outline, ...]:
@@ -107,12 +97,16 @@ def convert_mbox(raw: bytes) -> tuple[Outline, ...]:
     if len(separators) > MOST_MESSAGES:
         raise LoadError(f"contains {len(separators):,} messages, more than {MOST_MESSAGES:,}")
     return tuple(
-        replace(_message(raw[start:end]), member=str(number))
+        replace(convert_eml(raw[start:end]), member=str(number))
         for number, (start, end) in enumerate(zip(starts, ends, strict=True))
     )
 
 
-def _message(raw: bytes) -> Outline:
+def convert_eml(raw: bytes) -> Outline:
+    """Return one outline of a message's headers and text, attachments as names.
+
+    Raise `LoadError` for other files.
+    """
     message = email.message_from_bytes(raw, EmailMessage, policy=email.policy.default)
     maker = TextMaker()
     subject = _header(message, "Subject")
@@ -148,10 +142,9 @@ def _write_page(maker: TextMaker, content: bytes) -> None:
         quoted = (quote.html or "").encode()
         quote.decompose()
         content = (tree.html or "").encode()
-    for page in convert_html(content):
-        maker.insert(page)
-    for page in convert_html(quoted) if quoted else ():
-        maker.add("quote", page.text.strip("\n"))
+    maker.insert(convert_html(content))
+    if quoted:
+        maker.add("quote", convert_html(quoted).text.strip("\n"))
 
 
 def _write_body(maker: TextMaker, text: str) -> None:

@@ -39,7 +39,7 @@ _SETTINGS = re.compile(
 )
 
 
-def convert_code(raw: bytes) -> tuple[Outline, ...]:
+def convert_code(raw: bytes) -> Outline:
     """Return one outline of functions and classes, with line anchors.
 
     Raise `LoadError` for binary data and generated code (long lines).
@@ -60,10 +60,10 @@ def convert_code(raw: bytes) -> tuple[Outline, ...]:
         children = tuple(Block("text", low, high) for low, high in pairwise(parts) if low < high)
         label = label.strip().rstrip("{: ")[:LONGEST_LABEL]
         blocks.append(Block("item", start, end, 0, label, f"L{line}", children))
-    return (Outline(text, tuple(blocks), encoding=encoding),)
+    return Outline(text, tuple(blocks), encoding=encoding)
 
 
-def convert_settings(raw: bytes) -> tuple[Outline, ...]:
+def convert_settings(raw: bytes) -> Outline:
     """Return one outline with the `[sections]` as headings, YAML records as passages.
 
     Raise `LoadError` for binary data and a generated file (long lines).
@@ -75,7 +75,7 @@ def convert_settings(raw: bytes) -> tuple[Outline, ...]:
         blocks.append(Block("heading", *section.span(), 1, section[1].strip(), f"L{line}"))
     if not blocks:
         blocks = [Block("row", *record.span()) for record in _RECORD.finditer(text)]
-    return (Outline(text, tuple(blocks), encoding=encoding),)
+    return Outline(text, tuple(blocks), encoding=encoding)
 
 
 def _source_text(raw: bytes) -> tuple[str, str]:

@@ -82,7 +82,7 @@ def _no_nul(text: str) -> str:
     return text
 
 
-def convert(raw: bytes) -> tuple[Outline, ...]:
+def convert(raw: bytes) -> Outline:
     """Return the decoded text as one outline without blocks; raise `LoadError` as `decode`."""
     text, encoding = decode(INFO_MARK.sub(b"", raw))
-    return (Outline(text, encoding=encoding),)
+    return Outline(text, encoding=encoding)

@@ -78,7 +78,7 @@ MOST_MARGIN = 12
 LEAST_SHARE = 0.3
 
 
-def convert(raw: bytes) -> tuple[Outline, ...]:
+def convert(raw: bytes) -> Outline:
     """Return one outline of the visible text without navigation.
 
     Raise `LoadError` for binary data, too deep nesting or framesets; plain text is accepted.
@@ -99,7 +99,7 @@ def convert(raw: bytes) -> tuple[Outline, ...]:
             holder = holder.parent
     _walk(main, maker, 0)
     made = maker.outline(encoding=encoding)
-    return (replace(made, title=made.title or title),)
+    return replace(made, title=made.title or title)
 
 
 class _Maker(TextMaker):

@@ -8,7 +8,7 @@ from typing import Any
 
 from docstokg.adapters.conversion.convert_encoding import decode
 from docstokg.adapters.conversion.convert_lines import TextMaker, one_line
-from docstokg.adapters.conversion.convert_markdown import MarkdownConverter
+from docstokg.adapters.conversion.convert_markdown import outline_markdown
 from docstokg.adapters.conversion.package import check_depth
 from docstokg.contracts.outline import Outline
 from docstokg.errors import LoadError
@@ -17,13 +17,12 @@ from docstokg.errors import LoadError
 LONGEST_OUTPUT = 2000
 
 _CONTENT = re.compile(r"\S")
-_MARKDOWN = MarkdownConverter()
 _FIELDS = ("doc_id", "title", "metadata", "acl", "text")
 # Fields of each line of `documents.jsonl` in an export.
 _EXPORTED = frozenset(("doc_id", "sha256", "named"))
 
 
-def convert_notebook(raw: bytes) -> tuple[Outline, ...]:
+def convert_notebook(raw: bytes) -> Outline:
     """Read Markdown, code and printed text into one outline; raise `LoadError` for other files."""
     book = _parsed(raw)[0]
     if not isinstance(book, dict) or not isinstance(book.get("cells"), list):
@@ -35,7 +34,7 @@ def convert_notebook(raw: bytes) -> tuple[Outline, ...]:
         source = _joined(cell.get("source"))
         kind = cell.get("cell_type")
         if kind == "markdown":
-            maker.insert(_MARKDOWN.outline(source))
+            maker.insert(outline_markdown(source))
             continue
         parts = [source.strip("\n")]
         for output in cell.get("outputs") or ():
@@ -47,10 +46,10 @@ def convert_notebook(raw: bytes) -> tuple[Outline, ...]:
                 elif data:
                     maker.left_out["outputs without text not read"] += 1
         maker.add("code" if kind == "code" else "text", "\n".join(filter(None, parts)))
-    return (maker.outline(),)
+    return maker.outline()
 
 
-def convert_json(raw: bytes) -> tuple[Outline, ...]:
+def convert_json(raw: bytes) -> Outline | tuple[Outline, ...]:
     """Return an outline per object with `text`, else one of values by key path.
 
     Raise `LoadError` for invalid JSON or fields, no text, or a part of an export.
@@ -68,7 +67,7 @@ def convert_json(raw: bytes) -> tuple[Outline, ...]:
     converted = maker.outline(encoding=encoding)
     if not converted.text:
         raise LoadError("contains no text")
-    return (converted,)
+    return converted
 
 
 def _parsed(raw: bytes) -> tuple[Any, str]:
@@ -117,7 +116,7 @@ def _document(value: dict[str, Any], encoding: str) -> Outline:
     if not isinstance(metadata, dict):
         raise LoadError("metadata: must be an object")
     others = {key: item for key, item in value.items() if key not in _FIELDS}
-    outline = _MARKDOWN.outline(value["text"])
+    outline = outline_markdown(value["text"])
     return Outline(
         text=value["text"],
         blocks=outline.blocks,

@@ -47,7 +47,7 @@ _BARE_NAMES = "Ar Op Pa Em Sy Li Ql Cm Ic Va Vt Fn Fa Ev Er Dv Tn Sx Dq Sq Pq Aq
 _BARE = frozenset(_BARE_NAMES.split())
 
 
-def convert(raw: bytes) -> tuple[Outline, ...]:
+def convert(raw: bytes) -> Outline:
     """Return one outline of sections, options with descriptions, and code.
 
     Without troff commands it is plain text. Raises `LoadError` for a mere reference to another
@@ -55,14 +55,14 @@ def convert(raw: bytes) -> tuple[Outline, ...]:
     """
     text, encoding = decode(raw)
     if not _MAN.search(text[:20_000]):
-        return (Outline(text, encoding=encoding),)
+        return Outline(text, encoding=encoding)
     page = _Page()
     for line in text.splitlines():
         page.read(line)
     page.flush()
     if not page.maker.blocks:
         raise LoadError("contains only a reference to another manual page")
-    return (page.maker.outline(page.title, encoding),)
+    return page.maker.outline(page.title, encoding)
 
 
 class _Page:

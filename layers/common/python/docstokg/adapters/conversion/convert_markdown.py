@@ -2,6 +2,7 @@
 
 import re
 from bisect import bisect_left
+from dataclasses import replace
 from itertools import accumulate, pairwise
 
 from markdown_it import MarkdownIt
@@ -28,66 +29,61 @@ _KINDS: dict[str, BlockKind] = {
 }
 
 
-class MarkdownConverter:
-    """CommonMark with tables; every block is a run of whole lines."""
-
-    def __init__(self) -> None:
-        self._blocks = MarkdownIt("commonmark", {"maxNesting": 20}).enable("table")
-        self._blocks.disable(["inline", "text_join"])
-        self._inline = MarkdownIt("commonmark", {"maxNesting": 20})
-
-    def outline(self, text: str) -> Outline:
-        """Return the unchanged text with its blocks."""
-        lines = [len(match[0]) for match in _LINE.finditer(text)]
-        begins = list(accumulate(lines, initial=0))
-        tree = SyntaxTreeNode(self._blocks.parse(text))
-        blocks = tuple(
-            block for node in tree.children if (block := self._block(node, text, begins))
-        )
-        title = blocks[0].label if blocks and blocks[0].level == 1 else ""
-        return Outline(text=text, blocks=blocks, title=title)
-
-    def _block(self, node: SyntaxTreeNode, text: str, begins: list[int]) -> Block | None:
-        if node.map is None:
-            return None
-        first, last = node.map
-        last = min(last, len(begins) - 1)
-        start, end = begins[first], begins[last]
-        if start >= end:
-            return None
-        kind: BlockKind = _KINDS.get(node.type, "text")
-        level, label = 0, ""
-        children: tuple[Block, ...] = ()
-        if kind == "heading":
-            level, label = int(node.tag[1]), self._plain(node.children[0].content)
-        elif node.type == "html_block" and end - start < 2000 and _COMMENT.match(text[start:end]):
-            kind = "gap"  # comments and bare tags, not text inside tags
-        elif kind in ("list", "item"):
-            children = tuple(
-                block for child in node.children if (block := self._block(child, text, begins))
-            )
-            if kind == "item":
-                label = _term(text[start : begins[first + 1]])
-        elif kind in ("table", "code"):
-            rows = begins[bisect_left(begins, start) : bisect_left(begins, end) + 1]
-            children = tuple(Block("item", a, b) for a, b in pairwise(rows))
-        return Block(kind, start, end, level, label, children=children)
-
-    def _plain(self, marked: str) -> str:
-        (inline,) = self._inline.parseInline(marked[:LONGEST_HEADING].replace("\n", " "))
-        words = [
-            token.content
-            for token in inline.children or ()
-            if token.type in ("text", "code_inline", "image", "text_special")
-        ]
-        return " ".join("".join(words).split())
+# CommonMark with tables.
+_BLOCKS = MarkdownIt("commonmark", {"maxNesting": 20}).enable("table")
+_BLOCKS.disable(["inline", "text_join"])
+_INLINE = MarkdownIt("commonmark", {"maxNesting": 20})
 
 
-def convert(raw: bytes) -> tuple[Outline, ...]:
+def outline_markdown(text: str) -> Outline:
+    """Return the unchanged text with its blocks, each a run of whole lines."""
+    lines = [len(match[0]) for match in _LINE.finditer(text)]
+    begins = list(accumulate(lines, initial=0))
+    tree = SyntaxTreeNode(_BLOCKS.parse(text))
+    blocks = tuple(block for node in tree.children if (block := _block(node, text, begins)))
+    title = blocks[0].label if blocks and blocks[0].level == 1 else ""
+    return Outline(text=text, blocks=blocks, title=title)
+
+
+def _block(node: SyntaxTreeNode, text: str, begins: list[int]) -> Block | None:
+    if node.map is None:
+        return None
+    first, last = node.map
+    last = min(last, len(begins) - 1)
+    start, end = begins[first], begins[last]
+    if start >= end:
+        return None
+    kind: BlockKind = _KINDS.get(node.type, "text")
+    level, label = 0, ""
+    children: tuple[Block, ...] = ()
+    if kind == "heading":
+        level, label = int(node.tag[1]), _plain(node.children[0].content)
+    elif node.type == "html_block" and end - start < 2000 and _COMMENT.match(text[start:end]):
+        kind = "gap"  # comments and bare tags, not text inside tags
+    elif kind in ("list", "item"):
+        children = tuple(block for child in node.children if (block := _block(child, text, begins)))
+        if kind == "item":
+            label = _term(text[start : begins[first + 1]])
+    elif kind in ("table", "code"):
+        rows = begins[bisect_left(begins, start) : bisect_left(begins, end) + 1]
+        children = tuple(Block("item", a, b) for a, b in pairwise(rows))
+    return Block(kind, start, end, level, label, children=children)
+
+
+def _plain(marked: str) -> str:
+    (inline,) = _INLINE.parseInline(marked[:LONGEST_HEADING].replace("\n", " "))
+    words = [
+        token.content
+        for token in inline.children or ()
+        if token.type in ("text", "code_inline", "image", "text_special")
+    ]
+    return " ".join("".join(words).split())
+
+
+def convert(raw: bytes) -> Outline:
     """Return one outline of unchanged Markdown; raise `LoadError` for binary data."""
     text, encoding = decode(raw)
-    outline = MarkdownConverter().outline(text)
-    return (Outline(text, outline.blocks, outline.title, encoding),)
+    return replace(outline_markdown(text), encoding=encoding)
 
 
 def _term(line: str) -> str:

@@ -32,7 +32,7 @@ _COUNTED = {"annotation": "comments not read", "checkbox": "form fields not read
             "deletion": DELETED}  # fmt: skip
 
 
-def convert(raw: bytes) -> tuple[Outline, ...]:
+def convert(raw: bytes) -> Outline:
     """Return one outline of a text, presentation or spreadsheet.
 
     Raises `LoadError` for an unreadable file.
@@ -46,7 +46,7 @@ def convert(raw: bytes) -> tuple[Outline, ...]:
         reader.walk(part, part.tag == "spreadsheet")
     for tag, kind in _COUNTED.items():
         reader.maker.left_out[kind] += len(list(body.iter(tag)))
-    return (reader.maker.outline(package.title("meta.xml")),)
+    return reader.maker.outline(package.title("meta.xml"))
 
 
 class _Reader(Words):

@@ -103,7 +103,7 @@ class Words(marks.Words):
                 self.left_out[f"{kind} not read"] += 1
 
 
-def convert_docx(raw: bytes) -> tuple[Outline, ...]:
+def convert_docx(raw: bytes) -> Outline:
     """Return one outline of the body in order; text boxes and notes follow their paragraph.
 
     Raises `LoadError` for an unreadable file.
@@ -125,7 +125,7 @@ def convert_docx(raw: bytes) -> tuple[Outline, ...]:
     for words in dict.fromkeys(body.words.of(package.tree(name)) for name in furniture):
         body.maker.add("row", one_line(words))
     body.words.count(package, [*charts, *furniture])
-    return (body.maker.outline(body.title or package.title()),)
+    return body.maker.outline(body.title or package.title())
 
 
 class _Body:
@@ -203,7 +203,7 @@ class _Body:
         self._items.clear()
 
 
-def convert_pptx(raw: bytes) -> tuple[Outline, ...]:
+def convert_pptx(raw: bytes) -> Outline:
     """Return one outline of the slides in order: shapes, charts, speaker notes.
 
     Raises `LoadError` for an unreadable file.
@@ -229,7 +229,7 @@ def convert_pptx(raw: bytes) -> tuple[Outline, ...]:
             elif kind == "notesSlide":
                 _shapes(package.tree(part), maker, words, notes=True)
     words.count(package, charts)
-    return (maker.outline(package.title()),)
+    return maker.outline(package.title())
 
 
 def write_chart(maker: TextMaker, chart: Element) -> None:

@@ -37,7 +37,7 @@ LARGEST_PICTURE = 2_000_000
 MOST_PIXELS = 1_600
 
 
-def convert(raw: bytes, readings: Mapping[str, Reading] | None = None) -> tuple[Outline, ...]:
+def convert(raw: bytes, readings: Mapping[str, Reading] | None = None) -> Outline:
     """Return one outline of all pages; those without text or reading are `scanned`.
 
     Raises `LoadError` if unreadable, encrypted, too long, or without text and scans. `readings`:
@@ -68,7 +68,7 @@ def convert(raw: bytes, readings: Mapping[str, Reading] | None = None) -> tuple[
     if not made.text.strip() and not reader.unread:
         raise LoadError("has no text layer")
     metadata = {"page_furniture": furniture.texts} if furniture.texts else {}
-    return (replace(made, scanned=tuple(sorted(reader.unread)), metadata=metadata),)
+    return replace(made, scanned=tuple(sorted(reader.unread)), metadata=metadata)
 
 
 class _Pages:

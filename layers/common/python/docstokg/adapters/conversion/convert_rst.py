@@ -21,7 +21,7 @@ _MARKS = re.compile(
 _SHORTEST = 4
 
 
-def convert(raw: bytes) -> tuple[Outline, ...]:
+def convert(raw: bytes) -> Outline:
     """Return one outline of reStructuredText with headings; raise `LoadError` for binary data."""
     text, encoding = decode(raw)
     levels: list[tuple[str, bool]] = []
@@ -51,4 +51,4 @@ def convert(raw: bytes) -> tuple[Outline, ...]:
         if not any(b.end > span[0] and b.start < span[1] for b in blocks)
     ]
     ordered = sorted(blocks, key=lambda block: block.start)
-    return (Outline(text, tuple(ordered), title, encoding),)
+    return Outline(text, tuple(ordered), title, encoding)

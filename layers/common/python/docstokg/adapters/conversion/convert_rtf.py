@@ -62,7 +62,7 @@ _PARAGRAPH = re.compile(r"\\par(?![a-z]) ?")
 _UNKNOWN = r"\u65533"
 
 
-def convert(raw: bytes) -> tuple[Outline, ...]:
+def convert(raw: bytes) -> Outline:
     """Return an RTF document's paragraphs as one outline; raise `LoadError` for other files."""
     if not raw.lstrip().startswith(b"{\\rtf"):
         raise LoadError("not an RTF file")
@@ -81,7 +81,7 @@ def convert(raw: bytes) -> tuple[Outline, ...]:
             maker.table([Cell(one_line(cell)) for cell in row] for row in rows)
         for line in () if is_table else group:
             maker.add("text", one_line(line))
-    return (maker.outline(),)
+    return maker.outline()
 
 
 def _with_cells(text: str) -> str:

@@ -50,7 +50,7 @@ MOST_MERGED = 100_000
 FIRST_ROWS = 5
 
 
-def convert_csv(raw: bytes) -> tuple[Outline, ...]:
+def convert_csv(raw: bytes) -> Outline:
     """Return one outline with each row as `column: value` lines, or with a lone row as text.
 
     Raises `LoadError` without rows and for binary data.
@@ -61,7 +61,7 @@ def convert_csv(raw: bytes) -> tuple[Outline, ...]:
         raise LoadError("contains no rows")
     maker = TextMaker()
     _write(maker, [("", list(map(one_line, row))) for row in rows])
-    return (maker.outline(encoding=encoding),)
+    return maker.outline(encoding=encoding)
 
 
 def _records(text: str) -> Iterator[list[str]]:
@@ -95,7 +95,7 @@ def _records(text: str) -> Iterator[list[str]]:
             yield from csv.reader(lines[begin:at], dialect, quoting=csv.QUOTE_NONE)
 
 
-def convert_xlsx(raw: bytes) -> tuple[Outline, ...]:
+def convert_xlsx(raw: bytes) -> Outline:
     """Return one outline of the values of visible sheets; dates are ISO 8601.
 
     Raises `LoadError` for an unreadable file.
@@ -130,7 +130,7 @@ def convert_xlsx(raw: bytes) -> tuple[Outline, ...]:
                 charts.append(chart[1])
                 write_chart(maker, package.tree(chart[1]))
     words.count(package, charts)
-    return (maker.outline(package.title()),)
+    return maker.outline(package.title())
 
 
 def write_sheet(maker: TextMaker, name: str, rows: Iterable[tuple[int, Sequence[str]]]) -> None:

@@ -69,5 +69,5 @@ def convert(suffix: str, raw: bytes) -> tuple[Outline, ...]:
         suffix, raw = suffix.removesuffix(".gz"), unpacked(raw)
     module, function, _ = FORMATS[SUFFIXES.get(suffix, suffix)]
     reader = importlib.import_module(f"docstokg.adapters.conversion.{module}")
-    outlines: tuple[Outline, ...] = getattr(reader, function)(raw)
-    return outlines
+    made: Outline | tuple[Outline, ...] = getattr(reader, function)(raw)
+    return made if isinstance(made, tuple) else (made,)
