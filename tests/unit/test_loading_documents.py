@@ -57,7 +57,7 @@ def cut(text: str, name: str = "d.md") -> list[RawChunk]:
 
 
 def pieces(chunk: RawChunk) -> int:
-    return len(PIECES.starts(encoder_text(chunk.title, chunk.text, chunk.headings))) + 2
+    return len(PIECES.starts(encoder_text(chunk))) + 2
 
 
 def check_stretches(text: str, chunks: list[RawChunk]) -> None:

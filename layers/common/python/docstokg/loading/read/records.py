@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
 from dataclasses import asdict, fields, replace
 from itertools import product
 from typing import Any
@@ -30,10 +29,10 @@ def text_sha256(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
-def encoder_text(title: str, text: str, headings: Sequence[str] = ()) -> str:
+def encoder_text(chunk: RawChunk | ChunkRecord) -> str:
     """Return the encoder input: `title > heading > heading. text`, without missing parts."""
-    place = SEPARATOR.join((title, *headings) if title else headings)
-    return f"{place}. {text}" if place else text
+    place = SEPARATOR.join((chunk.title, *chunk.headings) if chunk.title else chunk.headings)
+    return f"{place}. {chunk.text}" if place else chunk.text
 
 
 def chunk_record(chunk: RawChunk, namespace: str, run_id: str, **computed: Any) -> ChunkRecord:

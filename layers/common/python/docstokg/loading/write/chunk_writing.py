@@ -152,7 +152,7 @@ def encoded(context: Context, batch: _Batch) -> Records:
     sentences = {c.id: tuple(sentence_spans(c.text)) for c, _ in batch.fresh}
     # Language detection reads title and headings, like the encoders.
     languages = {
-        chunk.id: language_of(finder, _encoder_text(chunk))
+        chunk.id: language_of(finder, encoder_text(chunk))
         for chunk, _ in batch.fresh
         if chunk.id not in outputs or outputs[chunk.id].language is None
     }
@@ -187,17 +187,13 @@ def language_of(finder: LanguageFinder | None, text: str) -> str:
     return "" if finder is None else finder.language(text)
 
 
-def _encoder_text(chunk: RawChunk | ChunkRecord) -> str:
-    return encoder_text(chunk.title, chunk.text, chunk.headings)
-
-
 def embedded(
     dense: Embedder,
     chunks: Sequence[RawChunk | ChunkRecord],
     sentences: Sequence[Sequence[tuple[int, int]]],
 ) -> Sequence[Parts]:
     """Return the vectors of each chunk (with title and headings) and its sentences."""
-    texts = [_encoder_text(chunk) for chunk in chunks]
+    texts = [encoder_text(chunk) for chunk in chunks]
     # Sentence offsets start after title and headings.
     before = [len(text) - len(chunk.text) for text, chunk in zip(texts, chunks, strict=True)]
     parts = [[(a + n, b + n) for a, b in spans] for n, spans in zip(before, sentences, strict=True)]
@@ -222,7 +218,7 @@ def encodings(
     with ThreadPoolExecutor(1) as second:
         weighing = None
         if sparse and weighed:
-            texts = [_encoder_text(chunks[i]) for i in weighed]
+            texts = [encoder_text(chunks[i]) for i in weighed]
             weighing = second.submit(sparse.encode, texts, None)
         if dense and todo:
             spans = [sentences[i] for i in todo]
