@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from docstokg.settings import Settings
+from tests.conftest import write_corpus as write_lines
 
 CHUNKS = 150
 
@@ -75,7 +76,6 @@ class LoadProcesses:
 
 def write_corpus(folder: Path, version: int, chunk_count: int = CHUNKS) -> Path:
     """Write chunks that name each other, a list, edges with evidence, triples and a document."""
-    folder.mkdir(parents=True)
     chunks, triples, relations = [], [], []
     for n in range(chunk_count):
         changed = version == 2 and n % 5 == 0
@@ -98,9 +98,7 @@ def write_corpus(folder: Path, version: int, chunk_count: int = CHUNKS) -> Path:
         {"id": f"S:{n}", "name": f"Substance {n}", "synonyms": [f"Thing {n}"]} for n in range(9)
     ]
     files = {"chunks": chunks, "triples": triples, "relations": relations, "entities": entities}
-    for name, rows in files.items():
-        lines = "".join(json.dumps(row) + "\n" for row in rows)
-        (folder / f"{name}.jsonl").write_text(lines, encoding="utf-8")
+    write_lines(folder, {f"{name}.jsonl": rows for name, rows in files.items()})
     sections = "".join(f"## Part {n}\n\nThing {n} is here.\n\n" for n in range(8 // version))
     (folder / "guide.md").write_text(f"# Guide {version}\n\n{sections}", encoding="utf-8")
     return folder

@@ -109,12 +109,16 @@ class Store(EmbeddedStore):
         }
 
 
+@pytest.fixture
+def store(tmp_path: Path, server: ModelServer) -> Store:
+    return Store(tmp_path, server)
+
+
 def sent(server: ModelServer) -> list[str]:
     return sorted(passage(body) for _, body in server.requests)
 
 
-def test_only_open_chunks_give_triples_with_their_spans(server: ModelServer, tmp_path: Path):
-    store = Store(tmp_path, server)
+def test_only_open_chunks_give_triples_with_their_spans(store: Store, server: ModelServer):
     _, extraction = store.extract()
     assert sent(server) == sorted(row["text"] for row in CHUNKS[:2])
     assert store.relations("Northwind Vault", "Fabrikam", "Project Osprey") == {
@@ -135,8 +139,7 @@ def test_only_open_chunks_give_triples_with_their_spans(server: ModelServer, tmp
         assert body["response_format"]["json_schema"]["strict"] is True
 
 
-def test_facts_of_restricted_chunks_keep_the_acl(server: ModelServer, tmp_path: Path):
-    store = Store(tmp_path, server)
+def test_facts_of_restricted_chunks_keep_the_acl(store: Store, server: ModelServer):
     store.extract(restricted=True)
     assert len(sent(server)) == 3
     index = store.wiring.search_index()
@@ -147,16 +150,16 @@ def test_facts_of_restricted_chunks_keep_the_acl(server: ModelServer, tmp_path: 
         assert len(store.outgoing("Project Osprey", scope)) == seen
 
 
-def test_nothing_is_sent_or_loaded_unless_owners_agree(server: ModelServer, tmp_path: Path):
-    store = Store(tmp_path, server)
+def test_nothing_is_sent_or_loaded_unless_owners_agree(store: Store, server: ModelServer):
     with pytest.raises(Declined):
         store.extract(agree=False)
     assert server.requests == []
     assert not store.path.exists()
 
 
-def test_extracted_passages_are_not_resent_and_stay_private(server: ModelServer, tmp_path: Path):
-    store = Store(tmp_path, server)
+def test_extracted_passages_are_not_resent_and_stay_private(
+    store: Store, server: ModelServer, tmp_path: Path
+):
     store.extract()
     before = digest(store.path)
     _, extraction = store.extract()
@@ -263,8 +266,7 @@ def test_a_killed_load_goes_on_where_it_was(server: ModelServer, tmp_path: Path)
     assert digest(store.path) == digest(clean.path)
 
 
-def test_the_command_describes_the_data_before_sending(server: ModelServer, tmp_path: Path):
-    store = Store(tmp_path, server)
+def test_the_command_describes_the_data_before_sending(store: Store, server: ModelServer):
     arguments = [word for word in command(store) if word != "--yes"]
     done = ran(*arguments, env=environment(store), input="")
     assert done.returncode == 1

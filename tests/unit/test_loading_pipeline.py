@@ -23,6 +23,7 @@ from docstokg.loading.write.removal import delete_namespace
 from docstokg.usecases.check_consistency import relations_from
 from docstokg.wiring import Wiring
 from docstokg_local.loading.stores import stores_of
+from tests.conftest import write_corpus
 from tests.embedded_store import NS, EmbeddedStore
 
 SCOPE = Scope(namespace=NS)
@@ -115,8 +116,7 @@ def write(folder: Path, **files: Rows | str) -> Path:
         if isinstance(rows, str):
             (folder / f"{name}.md").write_text(rows, encoding="utf-8")
         else:
-            lines = "".join(json.dumps(row) + "\n" for row in rows)
-            (folder / f"{name}.jsonl").write_text(lines, encoding="utf-8")
+            write_corpus(folder, {f"{name}.jsonl": rows})
     return folder
 
 
@@ -323,7 +323,7 @@ def test_missing_sources_are_errors(store: Store, tmp_path: Path):
     for source in ("absent", "empty"):
         with pytest.raises(LoadError):
             store.load(tmp_path / source)
-    assert store.put("data.bin").rejected == 1
+    assert store.load(tmp_path / "data.bin").rejected == 1
 
 
 def test_other_vector_space_is_refused_before_writing(store: Store, tmp_path: Path):

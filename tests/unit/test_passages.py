@@ -9,7 +9,7 @@ from docstokg.contracts.envelope import Caller
 from docstokg.domain.identity import chunk_uuid
 from docstokg.wiring import Wiring
 from docstokg_functions.documents import handler as documents
-from tests.conftest import load_folder
+from tests.conftest import load_folder, write_corpus
 from tests.embedded_store import PLAIN, settings_at
 from tests.envelopes import event
 from tests.plans import logging
@@ -24,15 +24,14 @@ ALL = Caller(sub="a", namespaces=("*",), groups=("*",))
 @pytest.fixture(scope="module")
 def read_passage(tmp_path_factory, cache_dir):
     folder = tmp_path_factory.mktemp("passages")
-    (folder / "in").mkdir()
-    (folder / "in" / "book.md").write_text(BOOK)
     rows = [
         {"id": f"mixed#{n}", "doc_id": "mixed", "text": f"Sentence {n} of it.", "acl": acl}
         for n, acl in enumerate([[], ["staff"], [], []])
     ]
-    (folder / "in" / "chunks.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    source = write_corpus(folder / "in", {"chunks.jsonl": rows})
+    (source / "book.md").write_text(BOOK)
     store = folder / "store.sqlite"
-    load_folder(folder / "in", store, cache_dir, embed=False, names="rule")
+    load_folder(source, store, cache_dir, embed=False, names="rule")
     wiring = Wiring(settings_at(store, cache_dir=str(cache_dir), **PLAIN))
     handler = documents.build(wiring)
 

@@ -28,9 +28,6 @@ from docstokg.contracts.file_types import SUFFIXES
 from docstokg.contracts.outline import Block, Outline
 from docstokg.errors import LoadError
 
-# Default CPU limit of one conversion, in seconds.
-CPU_S = 60
-
 # Memory limit beyond the memory already in use.
 MEMORY_BYTES = 512 * 1024 * 1024
 
@@ -62,7 +59,7 @@ _SAMPLES = {
 }
 
 
-def serve(requests: BinaryIO, answers: BinaryIO, cpu_s: int = CPU_S) -> None:
+def serve(requests: BinaryIO, answers: BinaryIO, cpu_s: int) -> None:
     """Answer requests until the input ends, failures as `refused`.
 
     A conversion may use `cpu_s` of CPU.
@@ -205,4 +202,4 @@ def _plain(value: Outline | Block) -> Json:
 
 if __name__ == "__main__":
     with contextlib.suppress(BrokenPipeError):  # the requester was killed
-        serve(sys.stdin.buffer, sys.stdout.buffer, *map(int, sys.argv[1:]))
+        serve(sys.stdin.buffer, sys.stdout.buffer, int(sys.argv[1]))

@@ -1,5 +1,6 @@
 """Markdown converter."""
 
+import io
 import re
 from bisect import bisect_left
 from dataclasses import replace
@@ -11,7 +12,6 @@ from markdown_it.tree import SyntaxTreeNode
 from docstokg.adapters.conversion.convert_encoding import decode
 from docstokg.contracts.outline import Block, BlockKind, Outline
 
-_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
 _COMMENT = re.compile(r"\s*(?:<!--.*?-->\s*|</?[a-zA-Z][^<>]*/?>\s*)+\Z", re.DOTALL)
 # Maximum parsed characters of a heading; inline parsing is not linear.
 LONGEST_HEADING = 300
@@ -37,8 +37,8 @@ _INLINE = MarkdownIt("commonmark", {"maxNesting": 20})
 
 def outline_markdown(text: str) -> Outline:
     """Return the unchanged text with its blocks, each a run of whole lines."""
-    lines = [len(match[0]) for match in _LINE.finditer(text)]
-    begins = list(accumulate(lines, initial=0))
+    lines = io.StringIO(text, newline="")
+    begins = list(accumulate(map(len, lines), initial=0))
     tree = SyntaxTreeNode(_BLOCKS.parse(text))
     blocks = tuple(block for node in tree.children if (block := _block(node, text, begins)))
     title = blocks[0].label if blocks and blocks[0].level == 1 else ""
