@@ -33,17 +33,13 @@ def objects(tmp_path: Path) -> FolderObjects:
     return bucket
 
 
-def run(run_id: str, **fields: object) -> IngestRun:
-    values = {"run_id": run_id, "namespace": "default", "bucket": "b", **fields}
-    return IngestRun.model_validate(values)
+def posted(run_id: str) -> IngestRun:
+    prefix = f"inbox/default/{run_id}/"
+    return IngestRun(run_id=run_id, namespace="default", bucket="b", prefix=prefix)
 
 
 def keys(objects: FolderObjects, prefix: str) -> list[str]:
     return [entry.key.removeprefix(prefix) for entry in objects.list(prefix)]
-
-
-def posted(run_id: str) -> IngestRun:
-    return run(run_id, prefix=f"inbox/default/{run_id}/")
 
 
 def test_newer_upload_replaces_the_earlier_one(objects: FolderObjects) -> None:
@@ -55,7 +51,7 @@ def test_newer_upload_replaces_the_earlier_one(objects: FolderObjects) -> None:
 
 def test_deletion_removes_every_upload_of_a_document(objects: FolderObjects) -> None:
     """But not where it was sent again and waits to be loaded."""
-    erase(run("gone", prefix="inbox/default/gone/"), objects, {"a.md", "b.md"}, ())
+    erase(posted("gone"), objects, {"a.md", "b.md"}, ())
     assert keys(objects, "inbox/default/") == ["new/bad.md", "waiting/a.md"]
     assert "old.json" not in keys(objects, "posted/default/")
     assert "waiting.json" in keys(objects, "posted/default/")
@@ -65,7 +61,7 @@ def test_old_run_without_report_counts_as_closed(objects: FolderObjects, tmp_pat
     past = time.time() - LONGEST_RUN_S - 60
     (old,) = tmp_path.rglob("waiting/a.md")
     os.utime(old, (past, past))
-    erase(run("gone", prefix="inbox/default/gone/"), objects, {"a.md"}, ())
+    erase(posted("gone"), objects, {"a.md"}, ())
     assert "waiting/a.md" not in keys(objects, "inbox/default/")
 
 
