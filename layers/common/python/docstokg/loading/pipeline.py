@@ -186,7 +186,7 @@ def read_files(
         for file, rows in files:
             count = report.types.setdefault(file.type, TypeCount())
             chunks = staging.count("chunk")
-            dimension = stage(context, file, rows, dimension)
+            dimension = stage(file, rows, staging, rejects, dimension, registry)
             count.files += 1
             count.chunks += staging.count("chunk") - chunks
             _count_rejects(context, file)

@@ -7,7 +7,7 @@ from typing import Any
 from docstokg.contracts.outline import SCANNED
 from docstokg.domain.identity import is_id, is_own_id
 from docstokg.errors import DocsToKGError
-from docstokg.loading.context import Context, Readers
+from docstokg.loading.context import Readers
 from docstokg.loading.read.raw_input import (
     Encoding,
     RawChunk,
@@ -17,7 +17,7 @@ from docstokg.loading.read.raw_input import (
     RawRelation,
 )
 from docstokg.loading.read.records import text_sha256
-from docstokg.loading.read.rejects import Rejected, Unreadable, fault
+from docstokg.loading.read.rejects import Rejected, RejectLog, Unreadable, fault
 from docstokg.loading.read.source_registry import SourceRegistry
 from docstokg.loading.read.sources import Kind, SourceFile
 from docstokg.loading.read.staging import Staging, name_key
@@ -50,13 +50,17 @@ READERS: dict[Kind, Callable[[dict[str, Any]], RawRecord]] = {
 
 
 def stage(
-    context: Context, file: SourceFile, rows: Iterable[Row], dimension: int | None
+    file: SourceFile,
+    rows: Iterable[Row],
+    staging: Staging,
+    rejects: RejectLog,
+    dimension: int | None,
+    registry: SourceRegistry | None = None,
 ) -> int | None:
     """Stage a file's rows or rejects; return the vector dimension, set by the first vector.
 
     `dimension`: the required dimension, or None.
     """
-    staging, registry, rejects = context.staging, context.registry, context.rejects
     name = str(file.path)
     skipped: str | None = None
     for line, record in rows:
@@ -69,7 +73,7 @@ def stage(
                 skipped = None
                 if record.note:
                     rejects.notes.append(f"{file.doc_id if file.posted else name}: {record.note}")
-            elif isinstance(record, RawChunk):
+            elif isinstance(record, RawChunk) and registry:
                 registry.check_unread(record.doc_id)
                 registry.note(file, RawDocument(record.doc_id, named=True), staging)
             if isinstance(record, Rejected):
@@ -96,21 +100,23 @@ def _fitting(record: RawRecord, dimension: int | None) -> int | None:
 
 
 def _claim(
-    document: RawDocument, file: SourceFile, staging: Staging, registry: SourceRegistry
+    document: RawDocument, file: SourceFile, staging: Staging, registry: SourceRegistry | None
 ) -> None:
-    if reason := registry.refusal(file, document):
-        raise Rejected(reason)
-    registry.check_unread(document.doc_id)
-    is_contested = registry.contests(file, document)
+    if registry:
+        if reason := registry.refusal(file, document):
+            raise Rejected(reason)
+        registry.check_unread(document.doc_id)
+    is_contested = registry is not None and registry.contests(file, document)
     if not staging.add_document(document.doc_id, document.digest, is_contested):
         staging.clear_versions("doc_id", [document.doc_id])
         raise Rejected(
             f"doc_id {document.doc_id!r} is also used by another file of this load with"
             " different text; load one of them with --prefix NAME/"
         )
-    registry.note(file, document, staging)
-    if is_contested:
-        registry.contested.append((document.doc_id, file))
+    if registry:
+        registry.note(file, document, staging)
+        if is_contested:
+            registry.contested.append((document.doc_id, file))
 
 
 def read_rows(
