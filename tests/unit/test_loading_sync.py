@@ -104,48 +104,48 @@ def loaded(tmp_path: Path, store_of: Made) -> Loads:
 
 @pytest.mark.parametrize("seed", [0, 3, 115])
 def test_each_sync_ends_in_one_load(loaded: Loads, seed: int) -> None:
-    both = loaded(seed)
+    folders = loaded(seed)
     for turn in range(3):
-        both.home.work()
-        both.sync()
-        both.check(f"turn {turn}")
+        folders.home.work()
+        folders.sync()
+        folders.check(f"turn {turn}")
 
 
 @pytest.mark.parametrize("seed", [1, 3])
 def test_killed_sync_is_completed_by_the_next(loaded: Loads, seed: int) -> None:
-    both = loaded(seed)
-    both.home.work()
+    folders = loaded(seed)
+    folders.home.work()
     for _ in range(3):
         with suppress(Killed):
-            both.sync(writes=both.chance.randrange(12))
-    both.sync()
-    both.check("after three ends")
+            folders.sync(writes=folders.chance.randrange(12))
+    folders.sync()
+    folders.check("after three ends")
 
 
 def test_deleted_document_leaves_no_trace(loaded: Loads) -> None:
-    both = loaded(0)
-    root = both.home.root
-    for path in both.chance.sample(sorted(root.rglob("*.md")), 3):
-        assert delete_document(both.store.stores, NS, path.relative_to(root).as_posix()) > 0
+    folders = loaded(0)
+    root = folders.home.root
+    for path in folders.chance.sample(sorted(root.rglob("*.md")), 3):
+        assert delete_document(folders.store.stores, NS, path.relative_to(root).as_posix()) > 0
         path.unlink()
-    both.check("three are deleted")
+    folders.check("three are deleted")
 
 
 @pytest.mark.parametrize("seed", [2, 5])
 def test_next_load_adds_names_to_an_old_store(loaded: Loads, seed: int) -> None:
-    both = loaded(seed)
-    graph = both.store.stores.graph_writer
+    folders = loaded(seed)
+    graph = folders.store.stores.graph_writer
     graph.put_names(NS, {uuid: "" for uuid, _ in graph.names(NS)})
-    both.home.work()
-    both.sync()
-    fresh = both.fresh()
-    same(both.store, fresh, "the next load")
-    both.check_names(fresh)
+    folders.home.work()
+    folders.sync()
+    fresh = folders.fresh()
+    same(folders.store, fresh, "the next load")
+    folders.check_names(fresh)
 
 
 def test_rebuild_recomputes_the_graph_of_all_chunks(loaded: Loads, tmp_path: Path) -> None:
-    both = loaded(4)
-    store, fresh = both.store, both.fresh()
+    folders = loaded(4)
+    store, fresh = folders.store, folders.fresh()
     graph = store.stores.graph_writer
     uuids = [uuid for uuid, _ in graph.names(NS)]
     graph.put_mentions(NS, dict.fromkeys(uuids[:9], ()))
@@ -160,7 +160,7 @@ def test_rebuild_recomputes_the_graph_of_all_chunks(loaded: Loads, tmp_path: Pat
     store.load(write(tmp_path / "new", new="# Kept\n"), rebuild=True)
     fresh.load(tmp_path / "new")
     same(store, fresh, "rebuilt")
-    both.check_names(fresh)
+    folders.check_names(fresh)
 
 
 def names_of(store: Store) -> set[str]:
