@@ -25,7 +25,7 @@ from docstokg.loading.context import ExtractionReport, LoadReport
 from docstokg.loading.names import extraction
 from docstokg.loading.names.extraction import IN_A_ROW, Declined, Estimate, Extraction, extract
 from docstokg.usecases.check_consistency import relations_from
-from tests.builders import ran
+from tests.builders import eventually, ran
 from tests.conftest import write_corpus
 from tests.embedded_store import EmbeddedStore
 from tests.faults.test_killed_load import digest
@@ -248,9 +248,7 @@ def test_a_killed_load_goes_on_where_it_was(server: ModelServer, tmp_path: Path)
     store = Store(tmp_path / "killed", server, chunks)
     server.mode, server.delay_s = "slow", 0.2
     process = subprocess.Popen(command(store), env=environment(store), stderr=subprocess.DEVNULL)
-    until = time.monotonic() + 60
-    while len(server.requests) < count + 9 and time.monotonic() < until:
-        time.sleep(0.02)
+    eventually(lambda: len(server.requests) >= count + 9, 60)
     process.send_signal(signal.SIGKILL)
     process.wait()
     time.sleep(0.3)

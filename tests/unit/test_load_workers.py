@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,7 @@ from docstokg.wiring import Wiring
 from docstokg_local.loading import stores as load_stores
 from docstokg_local.loading.stores import stores_with_workers, workers_for
 from docstokg_local.loading.workers import LoadProcesses
-from tests.builders import settings_at
+from tests.builders import eventually, settings_at
 from tests.conftest import CORPUS, write_corpus
 from tests.embedded_store import NS
 
@@ -93,10 +92,7 @@ def test_processes_end_with_killed_load(cache_dir: Path) -> None:
     parent.send_signal(signal.SIGKILL)
     parent.wait()
     parent.stdout.close()
-    until = time.monotonic() + 30
-    while any(Path(f"/proc/{pid}/cmdline").exists() and _runs(pid) for pid in children):
-        assert time.monotonic() < until
-        time.sleep(0.1)
+    assert eventually(lambda: not any(map(_runs, children)))
 
 
 def _runs(pid: int) -> bool:
