@@ -170,6 +170,11 @@ def computed(**fields: Any) -> Callable[[Json], Json]:
     return lambda row: row | {"docstokg": row["docstokg"] | fields}
 
 
+def stated(**fields: Any) -> Callable[[Json], Json]:
+    """Return a change of the other fields of a line."""
+    return lambda row: row | fields
+
+
 PLAIN = {"chunk_id": "plain", "start": 0, "end": 100_000}
 
 
@@ -185,14 +190,14 @@ PLAIN = {"chunk_id": "plain", "start": 0, "end": 100_000}
         ("chunks", computed(sentence_vectors="AAAA"), "must be one per sentence"),
         ("chunks", computed(weights={"a": -1}), "greater than 0"),
         ("chunks", computed(names=[[1]]), "must be a string"),
-        ("chunks", lambda row: row | {"text": "\0"}, "NUL"),
-        ("documents", lambda row: row | {"sha256": "short"}, "match"),
-        ("documents", lambda row: row | {"acl": []}, "unknown field"),
-        ("entities", lambda row: row | {"name": ""}, "at least 1"),
-        ("entities", lambda row: row | {"id": "ent:0123456789abcdef"}, "is not a CURIE"),
+        ("chunks", stated(text="\0"), "NUL"),
+        ("documents", stated(sha256="short"), "match"),
+        ("documents", stated(acl=[]), "unknown field"),
+        ("entities", stated(name=""), "at least 1"),
+        ("entities", stated(id="ent:0123456789abcdef"), "is not a CURIE"),
         ("entities", computed(vector="AACAPw=="), "numbers, but the index has 384"),
-        ("relations", lambda row: row | {"evidence": {"chunk_id": "none"}}, "is not loaded"),
-        ("relations", lambda row: row | {"evidence": PLAIN}, "is not a span"),
+        ("relations", stated(evidence={"chunk_id": "none"}), "is not loaded"),
+        ("relations", stated(evidence=PLAIN), "is not a span"),
         ("relations", computed(properties=[]), "object"),
     ],
 )
