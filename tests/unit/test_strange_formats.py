@@ -121,41 +121,41 @@ def table(*rows: str) -> list[list[Cell]]:
     return [[Cell(cell.strip("*"), strong=cell.startswith("*")) for cell in row] for row in cells]
 
 
-HEADERS: dict[str, tuple[list[list[Cell]], list[str]]] = {
+HEADERS: dict[str, tuple[list[list[Cell]], str]] = {
     "years": (
         table("Club | 2021 | 2022", "Juniors | 31 | 35", "Seniors | 52 | 49"),
-        ["Club", "2021", "2022"],
+        "Club | 2021 | 2022",
     ),
     "periods": (
         table("Shop | Q1 2023 | Q2 2023", "Oak | 1.2 | 3", "Elm | 4 | 5.5"),
-        ["Shop", "Q1 2023", "Q2 2023"],
+        "Shop | Q1 2023 | Q2 2023",
     ),
-    "seasons": (table("| 2021/22 | 2022/23", "Rain | 41 mm | 63 mm"), ["", "2021/22", "2022/23"]),
-    "codes": (table("Bolt | M4 | M6", "Torque | 2.8 Nm | 9.5 Nm"), ["Bolt", "M4", "M6"]),
-    "sizes": (table("Size | 36 | 38", "Length | 70.5 cm | 72 cm"), ["Size", "36", "38"]),
-    "corner": (table("| 10 | 20", "Beech | 4 | 9", "Larch | 5 | 11"), ["", "10", "20"]),
-    "bold": (table("*Dose | *5 | *10", "Adult | 1 | 2", "Child | 3 | 4"), ["Dose", "5", "10"]),
-    "words": (table("Name | Room", "Mara | B 204", "Ilse | C 11"), ["Name", "Room"]),
+    "seasons": (table("| 2021/22 | 2022/23", "Rain | 41 mm | 63 mm"), " | 2021/22 | 2022/23"),
+    "codes": (table("Bolt | M4 | M6", "Torque | 2.8 Nm | 9.5 Nm"), "Bolt | M4 | M6"),
+    "sizes": (table("Size | 36 | 38", "Length | 70.5 cm | 72 cm"), "Size | 36 | 38"),
+    "corner": (table("| 10 | 20", "Beech | 4 | 9", "Larch | 5 | 11"), " | 10 | 20"),
+    "bold": (table("*Dose | *5 | *10", "Adult | 1 | 2", "Child | 3 | 4"), "Dose | 5 | 10"),
+    "words": (table("Name | Room", "Mara | B 204", "Ilse | C 11"), "Name | Room"),
     "two rows": (
         table("Plant | Winter | | Summer |", "| Min | Max | Min | Max", "Fern | 3 | 9 | 14 | 26"),
-        ["Plant", "Winter Min", "Winter Max", "Summer Min", "Summer Max"],
+        "Plant | Winter Min | Winter Max | Summer Min | Summer Max",
     ),
     "two rows of years": (
         table("Town | Rain | | Snow |", "| 2022 | 2023 | 2022 | 2023", "Oslo | 4 | 5 | 6 | 7"),
-        ["Town", "Rain 2022", "Rain 2023", "Snow 2022", "Snow 2023"],
+        "Town | Rain 2022 | Rain 2023 | Snow 2022 | Snow 2023",
     ),
-    "data": (table("Anna | 31 | 35", "Ben | 52 | 49"), []),
-    "birth years": (table("Anna | 1990 | 2001", "Ben | 1985 | 1999"), []),
-    "facts": (table("Founded | 1990", "Seats | 240"), []),
-    "versions": (table("v6.12.0, v4.8.6 | Now tested", "v4.0.0 | Was added"), []),
-    "marks": (table("Anna | A1 | B2", "Ben | C3 | A2"), []),
+    "data": (table("Anna | 31 | 35", "Ben | 52 | 49"), ""),
+    "birth years": (table("Anna | 1990 | 2001", "Ben | 1985 | 1999"), ""),
+    "facts": (table("Founded | 1990", "Seats | 240"), ""),
+    "versions": (table("v6.12.0, v4.8.6 | Now tested", "v4.0.0 | Was added"), ""),
+    "marks": (table("Anna | A1 | B2", "Ben | C3 | A2"), ""),
 }
 
 
 @pytest.mark.parametrize("name", HEADERS)
 def test_a_header_may_contain_figures(name: str) -> None:
     rows, names = HEADERS[name]
-    assert column_names(rows[: header_rows(rows)]) == names
+    assert " | ".join(column_names(rows[: header_rows(rows)])) == names
 
 
 @pytest.mark.parametrize(
