@@ -1,6 +1,7 @@
 """A real HTTP server on loopback that speaks the OpenAI protocol, well and badly."""
 
 import json
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -12,6 +13,8 @@ from typing import Any
 from tests.loopback import Quiet
 
 Answer = str | Callable[[dict[str, Any]], str]
+_PASSAGE = re.compile(r"<<<PASSAGE (\d+)\n(.*?)\nPASSAGE \1>>>", re.DOTALL)
+USAGE = {"prompt_tokens": 120, "completion_tokens": 30, "total_tokens": 150}
 
 
 @dataclass
@@ -19,8 +22,8 @@ class ModelServer:
     """The server's behaviour and its requests; change `mode` between calls.
 
     Modes: ok, hang (never answers), drip (a byte each 0.2 s), slow (after `delay_s`), refuse_429,
-    error_500, error_503, unauthorized, not_json, wrong_shape, null_content, empty, break_off,
-    not_found. Embeddings and rerank requests obey the same modes.
+    error_500, error_503, unauthorized, not_json, wrong_shape, null_content, empty, break_off.
+    Embeddings and rerank requests obey the same modes.
     """
 
     answer: Answer = "It is so [1]."
@@ -35,7 +38,6 @@ class ModelServer:
     port: int = 0
     tamper: Callable[[str, Any], Any] | None = None
     failing_models: set[str] = field(default_factory=set)
-    refuses_schemas: bool = False
     closes: bool = False
     key: str | None = None
     """The one bearer key that is taken; None = any."""
@@ -76,46 +78,35 @@ def serving(server: ModelServer | None = None) -> Iterator[ModelServer]:
                 # A kept-alive connection must not outlive the server.
                 self.close_connection = True
                 return
-            if state.refuses_schemas and "response_format" in body:
-                self._send(400, {"error": {"message": "unknown field", "type": "invalid_request"}})
-                return
             failures = {
                 "refuse_429": (429, "rate_limit_exceeded"),
                 "error_500": (500, "server_error"),
                 "error_503": (503, "overloaded"),
                 "unauthorized": (401, "invalid_api_key"),
-                "not_found": (404, "model_not_found"),
             }
             if mode == "hang":
                 state.released.wait(60)
                 self.close_connection = True
                 return
             if mode == "break_off":
-                self.send_response(200)
-                self.send_header("Content-Length", "1000")
-                self.end_headers()
+                start_reply(self, 200, 1000)
                 self.wfile.write(b'{"choices": [')
                 self.close_connection = True
                 self.connection.close()
                 return
             if mode in failures:
                 status, code = failures[mode]
-                self._send(status, {"error": {"message": code, "type": code, "code": code}})
-                return
-            if mode == "not_json":
-                self._send_bytes(200, b"<html>gateway</html>")
+                error = {"message": code, "type": code, "code": code}
+                self._send(status, json.dumps({"error": error}).encode())
                 return
             if mode == "slow":
                 time.sleep(state.delay_s)
             payload = reply(state, self.path, body)
             if state.tamper is not None:
                 payload = state.tamper(self.path, payload)
-            data = json.dumps(payload).encode()
+            data = b"<html>" if mode == "not_json" else json.dumps(payload).encode()
             if mode == "drip":
-                self.send_response(200)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
+                start_reply(self, 200, len(data))
                 for byte in data:
                     if state.released.wait(0.2):
                         break
@@ -123,19 +114,10 @@ def serving(server: ModelServer | None = None) -> Iterator[ModelServer]:
                     self.wfile.flush()
                 self.close_connection = True
                 return
-            self._send_bytes(200, data)
+            self._send(200, data)
 
-        def _send(self, status: int, payload: dict[str, Any]) -> None:
-            self._send_bytes(status, json.dumps(payload).encode())
-
-        def _send_bytes(self, status: int, data: bytes) -> None:
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(data)))
-            if state.closes:
-                self.send_header("Connection", "close")
-            self.end_headers()
-            self.wfile.write(data)
+        def _send(self, status: int, data: bytes) -> None:
+            send_bytes(self, status, data, **({"Connection": "close"} if state.closes else {}))
             # Closed without a word, as a server does that is restarted or tired of waiting.
             self.close_connection = self.close_connection or state.hang_up
 
@@ -161,23 +143,45 @@ def listening(handler: type[BaseHTTPRequestHandler]) -> Iterator[int]:
         http.server_close()
 
 
-def send_json(handler: BaseHTTPRequestHandler, status: int, payload: object) -> None:
-    """Send one whole answer."""
-    data = json.dumps(payload).encode()
+def start_reply(handler: BaseHTTPRequestHandler, status: int, length: int, **headers: str) -> None:
+    """Send the head of an answer of `length` bytes."""
     handler.send_response(status)
-    handler.send_header("Content-Type", "application/json")
-    handler.send_header("Content-Length", str(len(data)))
+    usual = {"Content-Type": "application/json", "Content-Length": str(length)}
+    for name, value in (usual | headers).items():
+        handler.send_header(name, value)
     handler.end_headers()
+
+
+def send_bytes(handler: BaseHTTPRequestHandler, status: int, data: bytes, **headers: str) -> None:
+    """Send one whole answer."""
+    start_reply(handler, status, len(data), **headers)
     handler.wfile.write(data)
+
+
+def send_json(handler: BaseHTTPRequestHandler, status: int, payload: object) -> None:
+    """Send one whole answer as JSON."""
+    send_bytes(handler, status, json.dumps(payload).encode())
+
+
+def completion(model: str | None, text: str | None, finish: str = "stop") -> dict[str, Any]:
+    """Return the payload of an answer to a chat."""
+    message = {"role": "assistant", "content": text}
+    return {
+        "id": "c-1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": model,
+        "choices": [{"index": 0, "finish_reason": finish, "message": message}],
+        "usage": USAGE,
+    }
 
 
 def reply(state: ModelServer, path: str, body: dict[str, Any]) -> Any:
     """Give the payload of a well-formed answer for the path."""
     if path.endswith("/embeddings"):
-        texts = body["input"] if isinstance(body["input"], list) else [body["input"]]
         data = [
             {"object": "embedding", "index": place, "embedding": vector(text, state.dimension)}
-            for place, text in enumerate(texts)
+            for place, text in enumerate(body["input"])
         ]
         return {"object": "list", "model": body.get("model"), "data": data}
     if path.endswith("/invoke") and "inputText" in body:
@@ -203,16 +207,12 @@ def reply(state: ModelServer, path: str, body: dict[str, Any]) -> Any:
         text = "   "
     if state.mode == "wrong_shape":
         return {"id": "x", "object": "chat.completion", "result": text}
-    return {
-        "id": "chatcmpl-1",
-        "object": "chat.completion",
-        "created": 1,
-        "model": body.get("model"),
-        "choices": [
-            {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}
-        ],
-        "usage": {"prompt_tokens": 120, "completion_tokens": 30, "total_tokens": 150},
-    }
+    return completion(body.get("model"), text)
+
+
+def passages_of(body: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return rank and text of each passage in the prompt of a request."""
+    return _PASSAGE.findall(body["messages"][-1]["content"])
 
 
 def vector(text: str, dimension: int) -> list[float]:

@@ -6,11 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import onnx
-from onnx import TensorProto, helper, numpy_helper
-
 from docstokg.adapters.onnx.wordpieces import cassette_model
+from training.onnx_graphs import BOOL, FLOAT, INT64, Graph
 
 SURE = 8.0
 
@@ -36,50 +33,31 @@ def write_verifier(
     (folder / "config.json").write_text(json.dumps({"id2label": names}))
     if card is not None:
         (folder / "verifier.json").write_text(json.dumps(card))
-    signs = np.array([scale if label == "entailment" else -scale for label in labels], np.float32)
-    onnx.save(_model(signs, tokens, length), folder / "model.onnx")
+    _write_model(folder / "model.onnx", labels, scale, tokens, length)
     return folder
 
 
-def _model(signs: np.ndarray, tokens: bool, length: int | str) -> onnx.ModelProto:
-    nodes = [
-        helper.make_node("Unsqueeze", ["input_ids", "two"], ["rows"]),
-        helper.make_node("Unsqueeze", ["input_ids", "one"], ["columns"]),
-        helper.make_node("Equal", ["rows", "columns"], ["same"]),
-        helper.make_node("Sub", ["unit", "token_type_ids"], ["premise_or_pad"]),
-        helper.make_node("Mul", ["premise_or_pad", "attention_mask"], ["premise"]),
-        helper.make_node("Cast", ["premise"], ["premise_bool"], to=TensorProto.BOOL),
-        helper.make_node("Unsqueeze", ["premise_bool", "one"], ["premise_columns"]),
-        helper.make_node("And", ["same", "premise_columns"], ["hits"]),
-        helper.make_node("Cast", ["hits"], ["hits_float"], to=TensorProto.FLOAT),
-        helper.make_node("ReduceMax", ["hits_float", "two"], ["found"], keepdims=0),
-    ]
+def _write_model(
+    path: Path, labels: Sequence[str], scale: float, tokens: bool, length: int | str
+) -> None:
+    g = Graph(path, {})
+    first, second = g.value([1]), g.value([2])  # axes; the first is the number one, too
+    same = g.Equal(g.Unsqueeze("input_ids", second), g.Unsqueeze("input_ids", first))
+    premise = g.Mul(g.Sub(first, "token_type_ids"), "attention_mask")
+    hits = g.And(same, g.Unsqueeze(g.Cast(premise, to=BOOL), first))
+    found = g.ReduceMax(g.Cast(hits, to=FLOAT), second, keepdims=0)
     if tokens:
-        nodes += [
-            helper.make_node("Sub", ["found", "half"], ["score"]),
-            helper.make_node("Unsqueeze", ["score", "two"], ["score_column"]),
-        ]
+        score = g.Unsqueeze(g.Sub(found, g.value(0.5)), second)
     else:
-        nodes += [
-            helper.make_node("Mul", ["token_type_ids", "attention_mask"], ["claim_ints"]),
-            helper.make_node("Cast", ["claim_ints"], ["claim"], to=TensorProto.FLOAT),
-            helper.make_node("Sub", ["unit_float", "found"], ["missing"]),
-            helper.make_node("Mul", ["claim", "missing"], ["missing_of_claim"]),
-            helper.make_node("ReduceSum", ["missing_of_claim", "one"], ["missed"], keepdims=1),
-            helper.make_node("Sub", ["half", "missed"], ["score_column"]),
-        ]
-    nodes.append(helper.make_node("Mul", ["score_column", "signs"], ["logits"]))
-    constants = {
-        "one": np.array([1], np.int64), "two": np.array([2], np.int64),
-        "unit": np.array(1, np.int64), "unit_float": np.array(1, np.float32),
-        "half": np.array(0.5, np.float32), "signs": signs,
-    }  # fmt: skip
-    inputs = [
-        helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", length])
-        for name in ("input_ids", "attention_mask", "token_type_ids")
-    ]
-    shape = ["batch", length, len(signs)] if tokens else ["batch", len(signs)]
-    output = helper.make_tensor_value_info("logits", TensorProto.FLOAT, shape)
-    initializers = [numpy_helper.from_array(value, name) for name, value in constants.items()]
-    graph = helper.make_graph(nodes, "overlap", inputs, [output], initializers)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+        claim = g.Cast(g.Mul("token_type_ids", "attention_mask"), to=FLOAT)
+        missing = g.Mul(claim, g.Sub(g.value(1.0), found))
+        score = g.Sub(g.value(0.5), g.ReduceSum(missing, first, keepdims=1))
+    signs = g.value([1 if label == "entailment" else -1 for label in labels])
+    logits = g.Mul(score, g.Mul(g.Cast(signs, to=FLOAT), g.value(scale)))
+    names = ("input_ids", "attention_mask", "token_type_ids")
+    shape = ["batch", *([length] if tokens else []), len(labels)]
+    g.write(
+        path,
+        {name: (INT64, ["batch", length]) for name in names},
+        {"logits": (logits, FLOAT, shape)},
+    )

@@ -9,15 +9,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from tests.loopback import Quiet
-from tests.model_server import listening, send_json
+from tests.model_server import completion, listening, send_json
 from tests.signatures import Signed, problem
 
 OPENAI_KEY, ANTHROPIC_KEY, GATEWAY_KEY = "sk-openai", "sk-ant", "sk-gateway"
-USED = {"in": 120, "out": 30}
 
 
 @dataclass
@@ -53,7 +52,7 @@ def serving() -> Iterator[Providers]:
                 "bedrock": _bedrock,
             }[provider]
             url = f"http://{headers['host']}{self.path}"
-            status, payload = check(state, f"/{path}", url, headers, body)
+            status, payload = check(state, Call(f"/{path}", url, headers, body))
             if status == 200 and provider in state.refuse:
                 status, payload = state.refuse[provider], {"message": "no", "error": {}}
             send_json(self, status, payload)
@@ -63,7 +62,15 @@ def serving() -> Iterator[Providers]:
 
 
 Reply = tuple[int, dict[str, Any]]
-Headers = dict[str, str]
+
+
+class Call(NamedTuple):
+    """A request; `path`: after the provider's name."""
+
+    path: str
+    url: str
+    headers: dict[str, str]
+    body: bytes
 
 
 def _refused(state: Providers, status: int, why: str) -> Reply:
@@ -71,54 +78,40 @@ def _refused(state: Providers, status: int, why: str) -> Reply:
     return status, {"error": {"message": why, "type": "refused"}, "message": why}
 
 
-def _chat(
-    state: Providers, provider: str, key: str, path: str, headers: Headers, body: bytes
-) -> Reply:
-    if path != "/v1/chat/completions":
-        return _refused(state, 404, f"{provider}: no {path}")
-    if headers.get("authorization") != f"Bearer {key}":
-        return _refused(state, 401, f"{provider}: {headers.get('authorization')}")
-    request = json.loads(body)
+def _chat(state: Providers, provider: str, key: str, call: Call) -> Reply:
+    if call.path != "/v1/chat/completions":
+        return _refused(state, 404, f"{provider}: no {call.path}")
+    if call.headers.get("authorization") != f"Bearer {key}":
+        return _refused(state, 401, f"{provider}: {call.headers.get('authorization')}")
+    request = json.loads(call.body)
     if [message["role"] for message in request["messages"]] != ["system", "user"]:
         return _refused(state, 400, f"{provider}: roles")
     state.asked.append((provider, request["model"], request))
-    message = {"role": "assistant", "content": state.answer}
-    return 200, {
-        "id": "c",
-        "object": "chat.completion",
-        "created": 1,
-        "model": request["model"],
-        "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
-        "usage": {
-            "prompt_tokens": USED["in"],
-            "completion_tokens": USED["out"],
-            "total_tokens": 150,
-        },
-    }
+    return 200, completion(request["model"], state.answer)
 
 
-def _openai(state: Providers, path: str, url: str, headers: Headers, body: bytes) -> Reply:
-    request = json.loads(body)
+def _openai(state: Providers, call: Call) -> Reply:
+    request = json.loads(call.body)
     # Its newer models refuse the old name of the limit and any temperature of one's own.
     if request["model"].startswith(("gpt-5", "gpt-6")) and {"max_tokens", "temperature"} & set(
         request
     ):
         return _refused(state, 400, "openai: unsupported parameter")
-    return _chat(state, "openai", OPENAI_KEY, path, headers, body)
+    return _chat(state, "openai", OPENAI_KEY, call)
 
 
-def _gateway(state: Providers, path: str, url: str, headers: Headers, body: bytes) -> Reply:
-    return _chat(state, "gateway", GATEWAY_KEY, path, headers, body)
+def _gateway(state: Providers, call: Call) -> Reply:
+    return _chat(state, "gateway", GATEWAY_KEY, call)
 
 
-def _anthropic(state: Providers, path: str, url: str, headers: Headers, body: bytes) -> Reply:
-    if path != "/v1/messages":
-        return _refused(state, 404, f"anthropic: no {path}")
-    if headers.get("x-api-key") != ANTHROPIC_KEY or "authorization" in headers:
+def _anthropic(state: Providers, call: Call) -> Reply:
+    if call.path != "/v1/messages":
+        return _refused(state, 404, f"anthropic: no {call.path}")
+    if call.headers.get("x-api-key") != ANTHROPIC_KEY or "authorization" in call.headers:
         return _refused(state, 401, "anthropic: the key")
-    if headers.get("anthropic-version") != "2023-06-01":
+    if call.headers.get("anthropic-version") != "2023-06-01":
         return _refused(state, 400, "anthropic: the version")
-    request = json.loads(body)
+    request = json.loads(call.body)
     if not request.get("system") or [m["role"] for m in request["messages"]] != ["user"]:
         return _refused(state, 400, "anthropic: rules belong into system")
     state.asked.append(("anthropic", request["model"], request))
@@ -129,18 +122,18 @@ def _anthropic(state: Providers, path: str, url: str, headers: Headers, body: by
         "model": request["model"],
         "content": [{"type": "text", "text": state.answer}],
         "stop_reason": "end_turn",
-        "usage": {"input_tokens": USED["in"], "output_tokens": USED["out"]},
+        "usage": {"input_tokens": 120, "output_tokens": 30},
     }
 
 
-def _bedrock(state: Providers, path: str, url: str, headers: Headers, body: bytes) -> Reply:
-    wrong = problem(Signed("bedrock", payload=False), "POST", url, headers, body)
+def _bedrock(state: Providers, call: Call) -> Reply:
+    wrong = problem(Signed("bedrock", payload=False), "POST", *call[1:])
     if wrong is not None:
         return _refused(state, 403, f"bedrock: {wrong}")
-    parts = path.strip("/").split("/")
+    parts = call.path.strip("/").split("/")
     if len(parts) != 3 or (parts[0], parts[2]) != ("model", "converse"):
-        return _refused(state, 404, f"bedrock: no {path}")
-    request = json.loads(body)
+        return _refused(state, 404, f"bedrock: no {call.path}")
+    request = json.loads(call.body)
     if not request.get("system") or [m["role"] for m in request["messages"]] != ["user"]:
         return _refused(state, 400, "bedrock: rules belong into system")
     state.asked.append(("bedrock", unquote(parts[1]), request))
@@ -148,5 +141,5 @@ def _bedrock(state: Providers, path: str, url: str, headers: Headers, body: byte
         "output": {"message": {"role": "assistant", "content": [{"text": state.answer}]}},
         "stopReason": "end_turn",
         "metrics": {"latencyMs": 1},
-        "usage": {"inputTokens": USED["in"], "outputTokens": USED["out"], "totalTokens": 150},
+        "usage": {"inputTokens": 120, "outputTokens": 30, "totalTokens": 150},
     }

@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 from tests.loopback import Quiet
-from tests.model_server import listening, send_json
+from tests.model_server import USAGE, completion, listening, send_json
 
 
 @dataclass
@@ -85,18 +85,8 @@ def streaming(model: StreamingModel) -> Iterator[StreamingModel]:
                 send_json(self, 401, {"error": {"message": "no", "type": "invalid_api_key"}})
                 return
             if not body.get("stream"):
-                message = {"role": "assistant", "content": model.think + model.answer}
-                choice = {"index": 0, "finish_reason": model.finish, "message": message}
-                send_json(
-                    self,
-                    200,
-                    {
-                        **_head(body),
-                        "object": "chat.completion",
-                        "choices": [choice],
-                        "usage": _USAGE,
-                    },
-                )
+                text = model.think + model.answer
+                send_json(self, 200, completion(body["model"], text, model.finish))
                 return
             self.send_response(200)
             self.send_header("Content-Type", "text/event-stream")
@@ -112,7 +102,7 @@ def streaming(model: StreamingModel) -> Iterator[StreamingModel]:
                 time.sleep(model.piece_s)
                 self._event({**_head(body), "choices": [_choice({"content": piece}, None)]})
             self._event({**_head(body), "choices": [_choice({}, model.finish)]})
-            self._event({**_head(body), "choices": [], "usage": _USAGE})
+            self._event({**_head(body), "choices": [], "usage": USAGE})
             self.wfile.write(b"data: [DONE]\n\n")
 
         def _hang(self) -> None:
@@ -132,9 +122,6 @@ def streaming(model: StreamingModel) -> Iterator[StreamingModel]:
             yield model
         finally:
             model.released.set()
-
-
-_USAGE = {"prompt_tokens": 120, "completion_tokens": 30, "total_tokens": 150}
 
 
 def _head(body: dict[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 from tests.loopback import Quiet
-from tests.model_server import listening
+from tests.model_server import completion, listening, passages_of, send_bytes, start_reply
 
 DEEP = b"[" * 200_000
 HUGE = 50 << 20
@@ -25,7 +25,6 @@ LIES = ("wrong_length", "nan", "outside", "wrong_kind", "unknown_label")
 """Modes that break the format of the answer."""
 
 _WORD = re.compile(r"\w+")
-_PASSAGE = re.compile(r"<<<PASSAGE (\d+)\n(.*?)\nPASSAGE \1>>>", re.DOTALL)
 _STATEMENT = re.compile(r"Statement \d+ \(passages ([\d, ]+)\): (.*)")
 
 
@@ -90,9 +89,7 @@ def serving(server: VerifierServer | None = None) -> Iterator[VerifierServer]:
             elif mode == "huge":
                 self._send(200, b'"' + b"A" * HUGE + b'"')
             elif mode == "break_off":
-                self.send_response(200)
-                self.send_header("Content-Length", "1000")
-                self.end_headers()
+                start_reply(self, 200, 1000)
                 self.wfile.write(b"[[")
             else:
                 if mode == "slow":
@@ -101,22 +98,13 @@ def serving(server: VerifierServer | None = None) -> Iterator[VerifierServer]:
                 if mode != "drip":
                     self._send(200, data)
                     return
-                self.send_response(200)
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
+                start_reply(self, 200, len(data))
                 for byte in data:
                     time.sleep(0.1)
                     self.wfile.write(bytes([byte]))
 
         def _send(self, status: int, data: bytes, **headers: str) -> None:
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(data)))
-            self.send_header("Connection", "close")
-            for name, value in headers.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(data)
+            send_bytes(self, status, data, Connection="close", **headers)
 
     with listening(Handler) as state.port:
         try:
@@ -175,7 +163,7 @@ def _opinion(claim: str, sources: Sequence[str], mode: str) -> list[Any]:
 
 def _chat(body: dict[str, Any], mode: str) -> dict[str, Any]:
     prompt = body["messages"][-1]["content"]
-    passages = dict(_PASSAGE.findall(prompt))
+    passages = dict(passages_of(body))
     rows: list[dict[str, Any]] = []
     for n, (numbers, claim) in enumerate(_STATEMENT.findall(prompt), 1):
         sources = [passages[number.strip()] for number in numbers.split(",")]
@@ -194,6 +182,4 @@ def _chat(body: dict[str, Any], mode: str) -> dict[str, Any]:
         "half": rows[:1],
     }
     text = json.dumps({"statements": lies.get(mode, rows)})
-    message = {"role": "assistant", "content": f"```json\n{text}\n```"}
-    choices = [{"index": 0, "finish_reason": "stop", "message": message}]
-    return {"id": "c", "object": "chat.completion", "choices": choices}
+    return completion(None, f"```json\n{text}\n```")

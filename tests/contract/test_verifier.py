@@ -1,7 +1,6 @@
 """One contract for every verifier: a fake, a model in this process, and four remote protocols."""
 
 import json
-import time
 from collections.abc import Callable, Iterator, Sequence
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -159,15 +158,11 @@ def test_the_use_case_decides(verifier: Verifier) -> None:
     assert verification.problem is None and not run.degraded and verification.took_ms > 0
 
 
-def run_verifier(
-    verifier: Verifier, timeout_s: float = 1.0
-) -> tuple[Verification, Call, float, str]:
+def run_verifier(verifier: Verifier, timeout_s: float = 1.0) -> tuple[Verification, Call, str]:
     log: list[str] = []
-    run, begun = call(log), time.monotonic()
-    verification = verify(
-        run, verifier, [Claim(TRUE, (GATE,)), Claim(FALSE, (GATE, LAMP))], Deadline.after(timeout_s)
-    )
-    return verification, run, time.monotonic() - begun, "".join(log)
+    run = call(log)
+    claims = [Claim(TRUE, (GATE,)), Claim(FALSE, (GATE, LAMP))]
+    return verify(run, verifier, claims, Deadline.after(timeout_s)), run, "".join(log)
 
 
 @pytest.mark.parametrize("mode", [*WIRE_LIES, *LIES, "dead"])
@@ -181,7 +176,7 @@ def test_a_broken_server_decides_nothing(kind: str, mode: str, server: VerifierS
     else:
         server.mode = mode
         verifier = REMOTE[kind](server.url)
-    verification, run, _, log = run_verifier(verifier)
+    verification, run, log = run_verifier(verifier)
     assert verification.decisions == (None, None) and verification.problem is not None
     assert run.degraded == ["verifier_unavailable"]
     assert "verifier_failed" in log and TRUE not in log and GATE not in log
@@ -220,7 +215,7 @@ def test_a_reason_is_given_where_the_verifier_tells(server: VerifierServer) -> N
 @pytest.mark.parametrize("mode", ["invented_quote", "no_quote"])
 def test_opinions_without_words_of_a_source_are_void(mode: str, server: VerifierServer) -> None:
     server.mode = mode
-    verification, run, _, _ = run_verifier(judge(server.url))
+    verification, run, _ = run_verifier(judge(server.url))
     assert verification.decisions == (None, None)
     assert run.degraded == (["verifier_unavailable"] if mode == "invented_quote" else [])
 

@@ -99,7 +99,7 @@ def server() -> Iterator[Foreign]:
 
 
 def completion_call(
-    model: str, on_text: Callable[[str], bool] | None = None
+    model: str, on_text: Callable[[str], bool] | None = None, time_s: float = TIME_S
 ) -> Callable[[Foreign], Any]:
     def call(server: Foreign) -> Any:
         settings = Settings(
@@ -107,18 +107,14 @@ def completion_call(
             anthropic_api_key="k",
             provider_urls=(f"anthropic={server.url}",),
         )
-        messages = [{"role": "user", "content": SECRET}]
-        return (
-            Wiring(settings)
-            .language_model()
-            .complete(
-                messages,
-                model=model,
-                temperature=0,
-                max_tokens=9,
-                deadline=Deadline.after(TIME_S),
-                on_text=on_text,
-            )
+        language_model = Wiring(settings).language_model()
+        return language_model.complete(
+            [{"role": "user", "content": SECRET}],
+            model=model,
+            temperature=0,
+            max_tokens=9,
+            deadline=Deadline.after(time_s),
+            on_text=on_text,
         )
 
     return call
@@ -284,11 +280,8 @@ def test_a_stream_that_hangs_keeps_its_text(server: Foreign) -> None:
         silent.wait(30)
 
     server.kind, server.parts = EVENTS, parts
-    messages = [{"role": "user", "content": SECRET}]
-    model = Wiring(Settings(llm_base_url=server.url)).language_model()
-    limits = {"temperature": 0, "max_tokens": 9, "deadline": Deadline.after(0.5)}
     try:
-        answer = model.complete(messages, model="gateway/m", **limits, on_text=lambda text: True)
+        answer = completion_call("gateway/m", lambda text: True, 0.5)(server)
         assert (answer.text, answer.cut) == ("It is so [1].", "time")
         asking = lambda: [t for t in threading.enumerate() if t.name.startswith("call model")]  # noqa: E731
         assert eventually(lambda: not asking(), 5)

@@ -7,7 +7,7 @@ import pytest
 
 from docstokg.contracts.records import Scope
 from docstokg.contracts.response import BudgetLimits
-from docstokg.contracts.state import Block, ExpansionPlan, Plan, RetrievalPlan, SynthesisPlan
+from docstokg.contracts.state import Block, Plan, SynthesisPlan
 from docstokg.domain.deadline import Deadline
 from docstokg.errors import (
     DocsToKGError,
@@ -15,13 +15,13 @@ from docstokg.errors import (
     Unavailable,
     WrongAnswer,
 )
-from docstokg.observability import Telemetry
 from docstokg.ports import LanguageModel
 from docstokg.settings import Settings
 from docstokg.usecases.run import Run
 from docstokg.wiring import Wiring
 from docstokg_functions.synthesize.synthesize import synthesize
 from tests.model_server import ModelServer
+from tests.plans import logging, plan
 
 SAID = [{"role": "user", "content": "PRIVATE question"}]
 BLOCKS = [
@@ -46,43 +46,28 @@ def complete(url: str | None, timeout_s: float = 5.0, key: str | None = None) ->
     )
 
 
-def plan_for(
-    seconds: float, model: str = "gpt-4o-mini", hint: str | None = None, fallback: str | None = None
-) -> Plan:
+def plan_for(seconds: float, fallback: str | None = None) -> Plan:
     now = int(time.time() * 1000)
-    return Plan(
-        request_id="r",
-        route="answer",
-        caller_sub="s",
-        namespace="default",
-        groups=None,
-        query="What are seizures?",
-        top_k=10,
+    synthesis = SynthesisPlan(
+        model="gpt-4o-mini", fallback=fallback, temperature=0.0, max_tokens=100
+    )
+    limits = BudgetLimits(
+        max_chunks=48, max_tokens_context=8000, max_tokens_gen=100, timeout_s=seconds
+    )
+    return plan(
+        "What are seizures?",
         started_ms=now,
         deadline_ms=now + int(seconds * 1000),
-        retrieval=RetrievalPlan(channels={}, time_s=1),
-        expansion=ExpansionPlan(enabled=False, time_s=1),
-        synthesis=SynthesisPlan(
-            model=model, fallback=fallback, temperature=0.0, max_tokens=100, style_hint=hint
-        ),
-        verbosity="snippet",
-        snippet_chars=800,
-        diagnostics=True,
-        budget_limits=BudgetLimits(
-            max_chunks=48, max_tokens_context=8000, max_tokens_gen=100, timeout_s=seconds
-        ),
+        synthesis=synthesis,
+        budget_limits=limits,
     )
 
 
-def synthesis_of(plan: Plan, url: str | None, log: list[str] | None = None, **fields: Any) -> Any:
+def synthesis_of(step: Plan, url: str | None, log: list[str] | None = None) -> Any:
     return synthesize(
-        Run(
-            plan=plan,
-            scope=Scope(namespace="default"),
-            telemetry=Telemetry(write=(log if log is not None else []).append),
-        ),
-        fields.pop("blocks", BLOCKS),
-        relevant=fields.pop("relevant", True),
+        Run(plan=step, scope=Scope(namespace="default"), telemetry=logging(log)),
+        BLOCKS,
+        relevant=True,
         language_model=lambda: language_models(llm_base_url=url),
     )
 

@@ -15,7 +15,7 @@ from docstokg.contracts.language_models import EXTRACTIVE, ModelAccess, facts_ta
 from docstokg.domain.answer import notices
 from docstokg.domain.deadline import Deadline
 from docstokg.errors import Misconfigured, NotConfigured, QuotaExceeded, Refused, Unavailable
-from docstokg.ports import Opinion, Pair
+from docstokg.ports import LanguageModel, Opinion, Pair
 from docstokg.settings import MODELS, Settings
 from docstokg.wiring import Wiring
 from docstokg_local.cli.doctor import examine
@@ -26,6 +26,10 @@ from tests.signatures import KEY, REGION, SECRET, be_a_role
 
 SAID = [{"role": "system", "content": "Cite."}, {"role": "user", "content": "What is it?"}]
 QUESTION = "What are seizures?"
+NOVA = "bedrock/eu.amazon.nova-lite-v1:0"
+BY_PROVIDER = {
+    "openai": "gpt-4o-mini", "anthropic": "claude-haiku-5-5", "bedrock": NOVA, "gateway": "qwen2.5",
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -46,7 +50,7 @@ def server() -> Iterator[Providers]:
 def unused(server: Providers) -> None:
     server.asked.clear()
     server.problems.clear()
-    server.refuse = {}
+    server.refuse, server.answer = {}, "It is so [1]."
 
 
 def configured(server: Providers) -> dict[str, Any]:
@@ -62,8 +66,12 @@ def configured(server: Providers) -> dict[str, Any]:
     }
 
 
-def complete(model: str, wiring: Wiring) -> Any:
-    return wiring.language_model().complete(
+def models_of(server: Providers) -> LanguageModel:
+    return Wiring(Settings(**configured(server))).language_model()
+
+
+def complete(model: str, models: LanguageModel) -> Any:
+    return models.complete(
         SAID, model=model, temperature=0.0, max_tokens=50, deadline=Deadline.after(60)
     )
 
@@ -76,7 +84,7 @@ def complete(model: str, wiring: Wiring) -> Any:
         ("claude-3-haiku", "anthropic", "claude-3-haiku-20240307"),
         ("claude-haiku-5-5", "anthropic", "claude-haiku-5-5"),
         ("anthropic/claude-sonnet-5-5", "anthropic", "claude-sonnet-5-5"),
-        ("bedrock/eu.amazon.nova-lite-v1:0", "bedrock", "eu.amazon.nova-lite-v1:0"),
+        (NOVA, "bedrock", "eu.amazon.nova-lite-v1:0"),
         (
             "bedrock/arn:aws:bedrock:eu-central-1:111122223333:inference-profile/mine",
             "bedrock",
@@ -89,7 +97,7 @@ def complete(model: str, wiring: Wiring) -> Any:
 def test_each_model_is_asked_of_its_own_provider(
     role: None, server: Providers, model: str, provider: str, name: str
 ) -> None:
-    answer = complete(model, Wiring(Settings(**configured(server))))
+    answer = complete(model, models_of(server))
     assert (answer.text, answer.tokens_in, answer.tokens_out) == ("It is so [1].", 120, 30)
     assert answer.model == model
     assert server.problems == []
@@ -99,8 +107,8 @@ def test_each_model_is_asked_of_its_own_provider(
 
 
 def test_later_calls_leave_out_a_refused_temperature(server: Providers) -> None:
-    wiring = Wiring(Settings(**configured(server)))
-    assert [complete("gpt-6-luna", wiring).text for _ in range(2)] == ["It is so [1]."] * 2
+    models = models_of(server)
+    assert [complete("gpt-6-luna", models).text for _ in range(2)] == ["It is so [1]."] * 2
     assert server.problems == ["openai: unsupported parameter"]
     assert [set(body) for _, _, body in server.asked] == [
         {"model", "messages", "max_completion_tokens"}
@@ -122,7 +130,7 @@ def test_another_secret_is_refused_by_bedrock(
 ) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "another")
     with pytest.raises(Misconfigured, match="403"):
-        complete("bedrock/eu.amazon.nova-lite-v1:0", Wiring(Settings(**configured(server))))
+        complete(NOVA, models_of(server))
     assert server.problems == ["bedrock: the signature is another"]
 
 
@@ -137,30 +145,16 @@ def test_renewed_credentials_are_used_at_the_next_call(
     model = LanguageModels(access, HttpChat().generate, lite.generate, lite.warm)
     credentials["aws_secret_access_key"] = "expired"
     with pytest.raises(Misconfigured):
-        model.complete(
-            SAID,
-            model="bedrock/eu.amazon.nova-lite-v1:0",
-            temperature=0,
-            max_tokens=5,
-            deadline=Deadline.after(9),
-        )
+        complete(NOVA, model)
     credentials["aws_secret_access_key"] = SECRET
-    assert model.complete(
-        SAID,
-        model="bedrock/eu.amazon.nova-lite-v1:0",
-        temperature=0,
-        max_tokens=5,
-        deadline=Deadline.after(9),
-    ).text
+    assert complete(NOVA, model).text
 
 
 def test_without_role_or_region_bedrock_says_so(
     monkeypatch: pytest.MonkeyPatch, server: Providers, tmp_path: Any
 ) -> None:
-    for name in ("AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
-        monkeypatch.delenv(name, raising=False)
-    for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
-        monkeypatch.delenv(name, raising=False)
+    for name in ("PROFILE", "ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "SESSION_TOKEN", "REGION"):
+        monkeypatch.delenv(f"AWS_{name}", raising=False)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
@@ -174,15 +168,7 @@ def test_without_role_or_region_bedrock_says_so(
         RoleKeys()()
 
 
-@pytest.mark.parametrize(
-    ("provider", "model"),
-    [
-        ("openai", "gpt-4o-mini"),
-        ("anthropic", "claude-haiku-5-5"),
-        ("bedrock", "bedrock/eu.amazon.nova-lite-v1:0"),
-        ("gateway", "qwen2.5"),
-    ],
-)
+@pytest.mark.parametrize("provider", BY_PROVIDER)
 @pytest.mark.parametrize(
     ("status", "kind", "message"),
     [
@@ -195,11 +181,11 @@ def test_without_role_or_region_bedrock_says_so(
     ],
 )
 def test_each_refusal_is_named(
-    role: None, server: Providers, provider: str, model: str, status: int, kind: type, message: str
+    role: None, server: Providers, provider: str, status: int, kind: type, message: str
 ) -> None:
     server.refuse = {provider: status}
     with pytest.raises(kind, match=message) as caught:
-        complete(model, Wiring(Settings(**configured(server))))
+        complete(BY_PROVIDER[provider], models_of(server))
     assert type(caught.value) is kind
     assert "What is it" not in str(caught.value)
 
@@ -212,11 +198,11 @@ def test_every_listed_model_has_context_and_price(model: str) -> None:
     assert price is not None and 0 < price[0] < price[1]
 
 
-def test_model_facts_come_from_the_configured_table(server: Providers) -> None:
+def test_model_facts_come_from_the_configured_table() -> None:
     table = ("qwen2.5:1.5b=4096", "bedrock/mine=32768/0.5/1.5")
-    wiring = Wiring(Settings(model_table=table, **configured(server)))
-    assert wiring.language_model().context_tokens("qwen2.5:1.5b") == 4096
-    assert wiring.language_model().context_tokens("nobody") is None
+    models = Wiring(Settings(model_table=table)).language_model()
+    assert models.context_tokens("qwen2.5:1.5b") == 4096
+    assert models.context_tokens("nobody") is None
     assert facts_table(table)["bedrock/mine"].dollars_out == 1.5
     for wrong in ("x", "=5", "x=5/1", "x=a/b/c"):
         with pytest.raises(ValueError, match="="):
@@ -276,7 +262,7 @@ def test_the_warning_names_the_cause(
 def test_doctor_asks_each_configured_model(role: None, server: Providers, small_store) -> None:
     server.answer = "ready"
     server.refuse = {"anthropic": 401}
-    models = ("gpt-4o-mini", "claude-haiku-5-5", "bedrock/eu.amazon.nova-lite-v1:0", "qwen2.5")
+    models = tuple(BY_PROVIDER.values())
     store = f"sqlite:///{small_store}"
     wiring = Wiring(
         Settings(
@@ -284,7 +270,6 @@ def test_doctor_asks_each_configured_model(role: None, server: Providers, small_
         )
     )
     diagnoses = {diagnosis.part: diagnosis for diagnosis in examine(wiring, check=True)}
-    server.answer = "It is so [1]."
     states = [diagnoses[f"model {model}"].state for model in models]
     assert states == ["good", "missing", "good", "good"]
     assert "the key" in diagnoses["model claude-haiku-5-5"].message
@@ -293,21 +278,17 @@ def test_doctor_asks_each_configured_model(role: None, server: Providers, small_
     assert f"model {EXTRACTIVE}" not in diagnoses
 
 
-@pytest.mark.parametrize(
-    "model",
-    ["gpt-4o-mini", "claude-haiku-5-5", "bedrock/eu.amazon.nova-lite-v1:0", "qwen2.5"],
-)
+@pytest.mark.parametrize("model", BY_PROVIDER.values())
 def test_each_provider_may_verify(role: None, server: Providers, model: str) -> None:
     rows = [
         {"n": 1, "verdict": "supported", "quotes": ["opens at 8 bar"]},
         {"n": 2, "verdict": "contradicted", "quotes": ["opens at 8 bar"]},
     ]
-    usual, server.answer = server.answer, json.dumps({"statements": rows})
+    server.answer = json.dumps({"statements": rows})
     verifier = Wiring(Settings(verifier=f"llm:{model}", **configured(server))).verifier()
     assert verifier is not None and verifier.name == f"llm:{model}"
     pairs = [Pair(f"The gate opens at {n} bar.", ("The gate opens at 8 bar.",)) for n in (8, 9)]
     opinions = verifier.verify(pairs, Deadline.after(10.0))
-    server.answer = usual
     assert opinions == [
         Opinion(1.0, 0.0, ("opens at 8 bar",)),
         Opinion(0.0, 1.0, ("opens at 8 bar",)),

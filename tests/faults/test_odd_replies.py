@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -20,154 +21,108 @@ FEE = "A visitor without a card pays four crowns at the lower window"
 FILES = {"gate.md": f"# Gate\n\n{GATE}.\n", "fees.md": f"# Fees\n\n{FEE}.\n"}
 QUESTION = "When does the north gate open?"
 THOUGHT = "Let me think about the purple walrus. It may be so."
-PROVEN = (f"{GATE} [1].", f"{GATE}. [1]", f"{GATE} [1]. {FEE} [2].", f"{GATE} [1].\n\n{FEE} [2].",
-          f"{GATE} [1]!")  # fmt: skip
-# By kind: replies with one proven sentence each, or None: `ABSTENTION`, or "": no answer.
-KINDS: dict[str, tuple[list[str], str | None]] = {
-    "closing tag": ([f"{THOUGHT}</think>{reply}" for reply in PROVEN], None),
-    "reasoning": ([f"<reasoning>{THOUGHT}</reasoning>\n{reply}" for reply in PROVEN], None),
-    "reflection": ([f"<reflection>{THOUGHT}</thinking> {reply}" for reply in PROVEN], None),
-    "channel": (
-        [f"<|channel|>analysis<|message|>{THOUGHT}<|channel|>final<|message|>{r}" for r in PROVEN],
-        None,
-    ),
+ANSWER = f"{GATE} [1]."
+PROVEN = ("GATE [1].", "GATE. [1]", "GATE [1]. FEE [2].", "GATE [1].\n\nFEE [2].", "GATE [1]!")
+# By kind: replies, in which the words in capitals are replaced by `reply_of`.
+TEMPLATES: dict[str, tuple[str, ...]] = {
+    "closing tag": ("THOUGHT</think>PROVEN",),
+    "reasoning": ("<reasoning>THOUGHT</reasoning>\nPROVEN",),
+    "reflection": ("<reflection>THOUGHT</thinking> PROVEN",),
+    "channel": ("<|channel|>analysis<|message|>THOUGHT<|channel|>final<|message|>PROVEN",),
     "thought alone": (
-        [
-            f"<think>{THOUGHT}", f"<think>{THOUGHT}</think>", f"{THOUGHT}</think>",
-            f"<reasoning>{THOUGHT}", f"<|channel|>analysis<|message|>{THOUGHT}",
-        ],
-        "",
+        "<think>THOUGHT", "<think>THOUGHT</think>", "THOUGHT</think>", "<reasoning>THOUGHT",
+        "<|channel|>analysis<|message|>THOUGHT",
     ),
     "tool call": (
-        [
-            f'<tool_call>{{"name": "walrus", "arguments": {{}}}}</tool_call>\n{PROVEN[0]}',
-            f'{PROVEN[1]}\n<tool_call>{{"name": "walrus"}}',
-            f"<function=walrus>{{}}</function>{PROVEN[2]}",
-            f'{PROVEN[3]}\n[TOOL_CALLS] [{{"name": "walrus"}}]',
-            f"<function_calls>walrus</function_calls>{PROVEN[4]}",
-        ],
-        None,
+        '<tool_call>{"name": "walrus", "arguments": {}}</tool_call>\nPROVEN',
+        'PROVEN\n<tool_call>{"name": "walrus"}', "<function=walrus>{}</function>PROVEN",
+        'PROVEN\n[TOOL_CALLS] [{"name": "walrus"}]',
+        "<function_calls>walrus</function_calls>PROVEN",
     ),
     "tool call alone": (
-        [
-            '{"name": "walrus", "arguments": {"query": "gate"}}',
-            '```json\n{"name": "walrus", "parameters": {}}\n```',
-            "<tool_call>walrus</tool_call>", "<tool_call>walrus", "[TOOL_CALLS] walrus",
-        ],
-        "",
+        '{"name": "walrus", "arguments": {"query": "gate"}}',
+        '```json\n{"name": "walrus", "parameters": {}}\n```',
+        "<tool_call>walrus</tool_call>", "<tool_call>walrus", "[TOOL_CALLS] walrus",
     ),
     "end token": (
-        [
-            f"{PROVEN[0]}<|im_end|>", f"{PROVEN[1]}</s>", f"{PROVEN[2]}<|endoftext|>",
-            f"{PROVEN[3]}<end_of_turn>", f"{PROVEN[4]}<|eot_id|>",
-        ],
-        None,
+        "PROVEN<|im_end|>", "PROVEN</s>", "PROVEN<|endoftext|>", "PROVEN<end_of_turn>",
+        "PROVEN<|eot_id|>",
     ),
     "repetition": (
-        [
-            f"{PROVEN[0]} " * 40, f"{GATE} [1]. {FEE} [2]. " * 40,
-            f"{PROVEN[0]} {FEE} [2]. {GATE} [1]. " * 30, f"{PROVEN[0]}\n" * 40,
-            f"- {PROVEN[0]}\n" * 40,
-        ],
-        None,
+        "GATE [1]. " * 40, "GATE [1]. FEE [2]. " * 40, "GATE [1]. FEE [2]. GATE [1]. " * 30,
+        "GATE [1].\n" * 40, "- GATE [1].\n" * 40,
     ),
     "marker": (
-        [
-            f"{GATE}\u00b9.", f"{GATE} [gate.md].", f"{GATE} \\cite{{1}}.",
-            f"{GATE} [source: gate.md]. {FEE} [fees.md].", f"{GATE}.\u00b9 {FEE}.\u00b2",
-        ],
-        None,
+        "GATE\u00b9.", "GATE [gate.md].", "GATE \\cite{1}.",
+        "GATE [source: gate.md]. FEE [fees.md].", "GATE.\u00b9 FEE.\u00b2",
     ),
     "markup": (
-        [
-            f"**{GATE}** [1].", f"Answer: {PROVEN[0]}", f"- {PROVEN[0]}\n- {FEE} [2].",
-            f"**Answer:** {PROVEN[0]}", f"> {PROVEN[0]}", f'"{GATE}." [1]', f"*{GATE}* [1].",
-            f"1. {PROVEN[0]}", f"# Answer\n\n{PROVEN[0]}", f"__{GATE}__ [1].",
-        ],
-        None,
+        "**GATE** [1].", "Answer: GATE [1].", "- GATE [1].\n- FEE [2].", "**Answer:** GATE [1].",
+        "> GATE [1].", '"GATE." [1]', "*GATE* [1].", "1. GATE [1].", "# Answer\n\nGATE [1].",
+        "__GATE__ [1].",
     ),
     "other brackets": (
-        [
-            f"[THINK]{THOUGHT}[/THINK]{PROVEN[0]}",
-            f"\u25c1think\u25b7{THOUGHT}\u25c1/think\u25b7{PROVEN[1]}",
-            f"<seed:think>{THOUGHT}</seed:think>{PROVEN[2]}",
-            f"< think >{THOUGHT}</ think >{PROVEN[3]}", f"{THOUGHT}[/THINK]{PROVEN[4]}",
-        ],
-        None,
+        "[THINK]THOUGHT[/THINK]PROVEN", "\u25c1think\u25b7THOUGHT\u25c1/think\u25b7PROVEN",
+        "<seed:think>THOUGHT</seed:think>PROVEN", "< think >THOUGHT</ think >PROVEN",
+        "THOUGHT[/THINK]PROVEN",
     ),
     "nested thought": (
-        [
-            f"<think><think>{THOUGHT}</think></think>{PROVEN[0]}",
-            f"<think>{THOUGHT}<think>{THOUGHT}</think>{PROVEN[1]}",
-            f"<THINK>{THOUGHT}</THINK>{PROVEN[2]}", f"<think></think>{PROVEN[3]}",
-            f"<think>\n{THOUGHT}\n</think>\n\n<think></think>{PROVEN[4]}",
-        ],
-        None,
+        "<think><think>THOUGHT</think></think>PROVEN", "<think>THOUGHT<think>THOUGHT</think>PROVEN",
+        "<THINK>THOUGHT</THINK>PROVEN", "<think></think>PROVEN",
+        "<think>\nTHOUGHT\n</think>\n\n<think></think>PROVEN",
     ),
     "role": (
-        [
-            f"<|start|>assistant<|channel|>final<|message|>{PROVEN[0]}<|return|>",
-            f"analysis{THOUGHT}assistantfinal{PROVEN[1]}",
-            f"<|im_start|>assistant\n{PROVEN[2]}<|im_end|>", f"<|assistant|>{PROVEN[3]}",
-            f"<|start_header_id|>assistant<|end_header_id|>\n\n{PROVEN[4]}",
-        ],
-        None,
+        "<|start|>assistant<|channel|>final<|message|>PROVEN<|return|>",
+        "analysisTHOUGHTassistantfinalPROVEN", "<|im_start|>assistant\nPROVEN<|im_end|>",
+        "<|assistant|>PROVEN", "<|start_header_id|>assistant<|end_header_id|>\n\nPROVEN",
     ),
     "wrapper": (
-        [
-            f"<answer>{PROVEN[0]}</answer>", f"<final_answer>{PROVEN[1]}</final_answer>",
-            f"Final answer: {PROVEN[2]}", f"### Response:\n\n{PROVEN[3]}",
-            f"<response>\n{PROVEN[4]}\n</response>",
-        ],
-        None,
+        "<answer>PROVEN</answer>", "<final_answer>PROVEN</final_answer>", "Final answer: PROVEN",
+        "### Response:\n\nPROVEN", "<response>\nPROVEN\n</response>",
     ),
     "other end token": (
-        [
-            f"{PROVEN[0]}<|end|>", f"{PROVEN[1]}<eos>", f"{PROVEN[2]}[/INST]",
-            f"{PROVEN[3]}<|end_of_text|>", f"{PROVEN[4]}<\uff5cend\u2581of\u2581sentence\uff5c>",
-        ],
-        None,
+        "PROVEN<|end|>", "PROVEN<eos>", "PROVEN[/INST]", "PROVEN<|end_of_text|>",
+        "PROVEN<\uff5cend\u2581of\u2581sentence\uff5c>",
     ),
     "other tool call": (
-        [
-            f'<|tool_call|>{{"name": "walrus"}}<|/tool_call|>{PROVEN[0]}',
-            f"<tool_response>walrus</tool_response>{PROVEN[1]}",
-            f'<|python_tag|>walrus.call(query="gate")\n{PROVEN[2]}',
-            f"```tool_code\nwalrus()\n```\n{PROVEN[3]}",
-            f'<invoke name="walrus"></invoke>{PROVEN[4]}',
-        ],
-        None,
+        '<|tool_call|>{"name": "walrus"}<|/tool_call|>PROVEN',
+        "<tool_response>walrus</tool_response>PROVEN",
+        '<|python_tag|>walrus.call(query="gate")\nPROVEN',
+        "```tool_code\nwalrus()\n```\nPROVEN", '<invoke name="walrus"></invoke>PROVEN',
     ),
     "bracketed marker": (
-        [
-            f"{GATE} \u30101\u3011.", f"{GATE} \u30101\u2020gate\u3011.", f"{GATE} [Passage 1].",
-            f"{GATE} [^1].", f"{GATE} (1).",
-        ],
-        None,
+        "GATE \u30101\u3011.", "GATE \u30101\u2020gate\u3011.", "GATE [Passage 1].", "GATE [^1].",
+        "GATE (1).",
     ),
     "decorated marker": (
-        [
-            f"{GATE} [[1]].", f"{GATE} [1](gate.md).", f"{GATE} <sup>1</sup>.", f"{GATE} [doc 1].",
-            f"{GATE} \\[1\\].", f"{GATE}. <<<PASSAGE 1>>>",
-        ],
-        None,
+        "GATE [[1]].", "GATE [1](gate.md).", "GATE <sup>1</sup>.", "GATE [doc 1].",
+        "GATE \\[1\\].", "GATE. <<<PASSAGE 1>>>",
     ),
     "other markup": (
-        [
-            f"***{GATE}*** [1].", f"`{GATE}` [1].", f"> **{GATE}** [1].", f"\u2022 {PROVEN[0]}",
-            f"| {GATE} [1]. |",
-        ],
-        None,
+        "***GATE*** [1].", "`GATE` [1].", "> **GATE** [1].", "\u2022 GATE [1].", "| GATE [1]. |",
     ),
     "abstention": (
-        [
-            "I don't know.", "The passages do not say when it opens.",
-            "I'm sorry, but I can't help with that.", "Das weiß ich nicht.",
-            "The documents contain no information about the north gate.",
-        ],
-        ABSTENTION,
+        "I don't know.", "The passages do not say when it opens.",
+        "I'm sorry, but I can't help with that.", "Das weiß ich nicht.",
+        "The documents contain no information about the north gate.",
     ),
 }  # fmt: skip
+# Answers of the kinds without a proven sentence.
+SILENT = {"thought alone": "", "tool call alone": "", "abstention": ABSTENTION}
+
+
+def reply_of(template: str, proven: str = "") -> str:
+    text = template.replace("PROVEN", proven)
+    return text.replace("THOUGHT", THOUGHT).replace("GATE", GATE).replace("FEE", FEE)
+
+
+def replies_of(kind: str) -> list[str]:
+    """Return a kind's replies; a lone template is filled with each proven text."""
+    templates = TEMPLATES[kind]
+    templates *= len(PROVEN) if len(templates) == 1 else 1
+    return [reply_of(*pair) for pair in zip(templates, cycle(PROVEN), strict=False)]
+
+
 ODD = (
     "walrus",
     "think",
@@ -232,10 +187,10 @@ def streamed(client: Any) -> tuple[str, dict[str, Any], list[str]]:
     return "".join(texts[index] for index in sorted(texts)), response, sent
 
 
-def check(body: dict[str, Any], answer: str | None) -> None:
+def check(body: dict[str, Any], kind: str) -> None:
     assert not any(part in body["answer"] for part in ODD), body["answer"]
-    if answer is not None:
-        assert body["answer"] == answer
+    if kind in SILENT:
+        assert body["answer"] == SILENT[kind]
         return
     sentences = [row for row in body["grounding"]["sentences"] if "no_claim" not in row["reasons"]]
     assert sentences
@@ -244,26 +199,20 @@ def check(body: dict[str, Any], answer: str | None) -> None:
     assert len(body["answer"]) < 400
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_odd_replies_are_cleaned(client: Any, model: StreamingModel, kind: str) -> None:
-    replies, answer = KINDS[kind]
-    for reply in replies:
+@pytest.mark.parametrize("kind", TEMPLATES)
+def test_odd_replies_are_cleaned_whole_and_streamed(
+    client: Any, model: StreamingModel, kind: str
+) -> None:
+    is_known = False
+    for reply in replies_of(kind):
         model.answer = reply
         body = body_of(client.post("/v1/answer", json=request()))
-        check(body, answer)
+        check(body, kind)
         if kind == "thought alone":
             assert "Model gateway/m only reasoned and gave no answer." in body["warnings"]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_streamed_odd_replies_are_cleaned(client: Any, model: StreamingModel, kind: str) -> None:
-    replies, answer = KINDS[kind]
-    is_known = False
-    for reply in replies:
-        model.answer = reply
         text, response, sent = streamed(client)
         assert text == response["answer"]
-        check(response, answer)
+        check(response, kind)
         if is_known or not ends_thought(reply):
             assert not any("walrus" in sentence for sentence in sent)
         is_known = is_known or ends_thought(reply)
@@ -273,8 +222,8 @@ def test_streamed_odd_replies_are_cleaned(client: Any, model: StreamingModel, ki
     ("message", "holds"),
     [
         ({"content": [{"type": "text", "text": GATE}, {"text": " [1]."}]}, GATE),
-        ({"content": [{"type": "image"}, {"type": "text", "text": PROVEN[0]}, "x"]}, GATE),
-        ({"content": [{"type": "text", "text": PROVEN[0]}], "reasoning_content": "walrus"}, GATE),
+        ({"content": [{"type": "image"}, {"type": "text", "text": ANSWER}, "x"]}, GATE),
+        ({"content": [{"type": "text", "text": ANSWER}], "reasoning_content": "walrus"}, GATE),
         ({"content": None, "reasoning_content": "walrus"}, ""),
         ({"content": "", "reasoning": "walrus"}, ""),
         ({"reasoning_content": "walrus"}, ""),

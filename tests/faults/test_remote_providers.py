@@ -71,22 +71,27 @@ def test_each_failure_is_told_apart_in_time(
     assert "PRIVATE" not in str(caught.value)
 
 
-def _rows(change: Callable[[list[Any]], Any]) -> Callable[[str, Any], Any]:
-    return lambda path, payload: {**payload, "data": change(payload["data"])}
+def _changed(name: str, change: Callable[[list[Any]], Any]) -> Callable[[str, Any], Any]:
+    return lambda path, payload: {**payload, name: change(payload[name])}
+
+
+def _each(name: str, **fields: Any) -> Callable[[str, Any], Any]:
+    """Change these fields of each row."""
+    return _changed(name, lambda rows: [{**row, **fields} for row in rows])
 
 
 BAD_VECTORS = {
-    "one is missing": _rows(lambda rows: rows[:-1]),
-    "one too many": _rows(lambda rows: [*rows, rows[0]]),
-    "numbered twice": _rows(lambda rows: [{**row, "index": 0} for row in rows]),
-    "too short": _rows(lambda rows: [{**row, "embedding": [1.0]} for row in rows]),
-    "not a number": _rows(lambda rows: [{**row, "embedding": ["x"] * 8} for row in rows]),
-    "NaN": _rows(lambda rows: [{**row, "embedding": [float("nan")] * 8} for row in rows]),
-    "all zero": _rows(lambda rows: [{**row, "embedding": [0.0] * 8} for row in rows]),
-    "too long for float32": _rows(lambda rows: [{**r, "embedding": [1e308] * 8} for r in rows]),
-    "an infinite length": _rows(lambda rows: [{**r, "embedding": [3e38] * 8} for r in rows]),
-    "null": _rows(lambda rows: [{**row, "embedding": None} for row in rows]),
-    "no rows": _rows(lambda rows: None),
+    "one is missing": _changed("data", lambda rows: rows[:-1]),
+    "one too many": _changed("data", lambda rows: [*rows, rows[0]]),
+    "numbered twice": _each("data", index=0),
+    "too short": _each("data", embedding=[1.0]),
+    "not a number": _each("data", embedding=["x"] * 8),
+    "NaN": _each("data", embedding=[math.nan] * 8),
+    "all zero": _each("data", embedding=[0.0] * 8),
+    "too long for float32": _each("data", embedding=[1e308] * 8),
+    "an infinite length": _each("data", embedding=[3e38] * 8),
+    "null": _each("data", embedding=None),
+    "no rows": _changed("data", lambda rows: None),
     "another model": lambda path, payload: {**payload, "model": "other"},
     "a list": lambda path, payload: [payload],
 }
@@ -102,16 +107,20 @@ def test_wrong_vectors_never_get_through(server: ModelServer, case: str) -> None
 def test_five_failures_stop_requests_until_a_trial_succeeds(server: ModelServer) -> None:
     now = 0.0
     endpoint = Endpoint(f"{server.url}/embeddings", None, clock=lambda: now)
+
+    def post() -> Any:
+        return endpoint.post({"model": "m", "input": ["a"]}, Deadline.after(30.0), dict)
+
     server.mode = "error_500"
     for _ in range(5):
         with pytest.raises(Unavailable):
-            endpoint.post({"model": "m", "input": ["a"]}, Deadline.after(30.0), dict)
+            post()
     with pytest.raises(CircuitOpen):
-        endpoint.post({"model": "m", "input": ["a"]}, Deadline.after(30.0), dict)
+        post()
     assert len(server.requests) == 5
     server.mode, now = "ok", 31.0
-    assert endpoint.post({"model": "m", "input": ["a"]}, Deadline.after(30.0), dict)["data"]
-    assert endpoint.post({"model": "m", "input": ["a"]}, Deadline.after(30.0), dict)["data"]
+    assert post()["data"]
+    assert post()["data"]
 
 
 @pytest.mark.parametrize("provider", ["cohere", "jina"])
@@ -124,20 +133,16 @@ def test_scores_come_back_in_order_of_the_passages(server: ModelServer, provider
     assert reranker(server.url).rank("q", [], Deadline.after(30.0)) == ()
 
 
-def _results(change: Callable[[list[Any]], Any]) -> Callable[[str, Any], Any]:
-    return lambda path, payload: {**payload, "results": change(payload["results"])}
-
-
 BAD_SCORES = {
-    "one is missing": _results(lambda rows: rows[:-1]),
-    "scored twice": _results(lambda rows: [rows[0], rows[0]]),
-    "out of range": _results(lambda rows: [{**row, "index": 7} for row in rows]),
-    "no index": _results(lambda rows: [{"relevance_score": 1.0} for _ in rows]),
-    "a word": _results(lambda rows: [{**row, "relevance_score": "high"} for row in rows]),
-    "infinite": _results(lambda rows: [{**row, "relevance_score": float("inf")} for row in rows]),
-    "too large": _results(lambda rows: [{**row, "relevance_score": 1e308} for row in rows]),
-    "strings": _results(lambda rows: ["x" for _ in rows]),
-    "nothing": _results(lambda rows: None),
+    "one is missing": _changed("results", lambda rows: rows[:-1]),
+    "scored twice": _changed("results", lambda rows: [rows[0], rows[0]]),
+    "out of range": _each("results", index=7),
+    "no index": _changed("results", lambda rows: [{"relevance_score": 1.0} for _ in rows]),
+    "a word": _each("results", relevance_score="high"),
+    "infinite": _each("results", relevance_score=math.inf),
+    "too large": _each("results", relevance_score=1e308),
+    "strings": _changed("results", lambda rows: ["x" for _ in rows]),
+    "nothing": _changed("results", lambda rows: None),
 }
 
 

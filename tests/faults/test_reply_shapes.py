@@ -11,12 +11,11 @@ from docstokg.domain.answer import notices
 from tests.builders import answer_request, settings_at
 from tests.conftest import opened
 from tests.faults.reply_shapes import ABSTAINS, SHAPES, Shape
-from tests.model_server import ModelServer, serving
+from tests.model_server import ModelServer, passages_of, serving
 
 pytestmark = pytest.mark.timeout(120)
 BUDGET = {"max_tokens_gen": 4096, "timeout_s": 25}
 ASKED = answer_request("What are seizures?", model="gateway/m", budget=BUDGET)
-PASSAGE = re.compile(r"<<<PASSAGE (\d+)\n(.*?)\nPASSAGE \1>>>", re.DOTALL)
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +35,7 @@ def filled(shape: Shape) -> Callable[[dict[str, Any]], str]:
     """Give what writes a shape from the passages of the prompt."""
 
     def answer(body: dict[str, Any]) -> str:
-        texts = [text for _, text in PASSAGE.findall(body["messages"][1]["content"])]
+        texts = [text for _, text in passages_of(body)]
         a, b = (re.split(r"(?<=[.!?])\s", text.strip())[0].rstrip(".!?") for text in texts[:2])
         return shape.text.format(a=a, b=b)
 

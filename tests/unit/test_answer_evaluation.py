@@ -1,6 +1,5 @@
 """The numbers of `docstokg eval --answers`, against definitions written out."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from docstokg_local.evaluation.answers import (
     words,
 )
 from docstokg_local.evaluation.calibration import roc_area
+from tests.conftest import write_corpus
 
 
 def test_content_words_leave_out_markers_and_small_words() -> None:
@@ -70,7 +70,7 @@ def test_questions_with_answers_replace_a_missing_answers_file(tmp_path: Path) -
         {"id": "1", "question": "who?", "gold": ["d"], "answer": "me", "evidence": {"d": [1]}},
         {"id": "2", "question": "when?", "gold": ["d"]},
     ]
-    (tmp_path / "questions.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    write_corpus(tmp_path, {"questions.jsonl": rows})
     assert [(row.id, row.evidence) for row in read_answers(tmp_path, None)] == [("1", ())]
     (tmp_path / "answers.jsonl").write_text('{"id": "3", "question": "why?", "answer": "so"}\n')
     assert [row.id for row in read_answers(tmp_path, 5)] == ["3"]

@@ -1,7 +1,7 @@
 """Sentences and rows about cited tables, with right values and with values of other cells."""
 
 from docstokg.contracts.state import Block
-from docstokg.usecases.check_answer import CheckedAnswer, check_answer
+from docstokg.usecases.check_answer import check_answer
 
 PUMPS = """| Model | Flow | Weight | Colour |
 |---|---|---|---|
@@ -47,21 +47,16 @@ ROWS = (
 LEAST_REPORTED, MOST_WRONG = 17, 1
 
 
-def checked(answer: str) -> CheckedAnswer:
-    return check_answer(answer, BLOCKS)
-
-
 def reports(answer: str) -> bool:
-    grounding = checked(answer).grounding
+    grounding = check_answer(answer, BLOCKS).grounding
     assert grounding is not None
     return any("cell_mismatch" in sentence.reasons for sentence in grounding.sentences)
 
 
 def test_exchanged_values_are_reported() -> None:
-    reported = [answer for answer, _, other in ROWS if reports(answer.format(other))]
     missed = [answer for answer, _, other in ROWS if not reports(answer.format(other))]
-    print(len(reported), missed)
-    assert len(reported) >= LEAST_REPORTED
+    print(missed)
+    assert len(ROWS) - len(missed) >= LEAST_REPORTED
 
 
 def test_right_values_are_not_reported() -> None:
@@ -71,7 +66,7 @@ def test_right_values_are_not_reported() -> None:
 
 
 def test_an_exchanged_value_warns_and_caps_confidence() -> None:
-    answer = checked("The weight of a Fell 5 is 19 kg [1].")
+    answer = check_answer("The weight of a Fell 5 is 19 kg [1].", BLOCKS)
     assert "Values of other cells of the table: 19 kg (sentence 1)." in answer.warnings
     assert answer.confidence <= 0.49
 

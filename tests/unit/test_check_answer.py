@@ -107,15 +107,12 @@ def test_orphans_with_valid_ones_left() -> None:
     result = check(
         "Seizures are electrical events in the brain [1][9]. Anticonvulsants help many people [3]."
     )
-    assert notices.CITATIONS_REMOVED == (
-        "Some citation markers were invalid and have been removed."
-    )
     assert result.answer == (
         "Seizures are electrical events in the brain [1]. Anticonvulsants help many people."
     )
     assert result.grounding.invalid_citations == ("[9]", "[3]")
     assert result.confidence <= 0.5
-    assert notices.CITATIONS_REMOVED in result.warnings
+    assert "Some citation markers were invalid and have been removed." in result.warnings
     assert notices.CITATIONS_UNAVAILABLE not in result.warnings
     assert not result.grounding.grounded
 
@@ -202,23 +199,6 @@ def test_warnings_about_sentences_list_the_first_five() -> None:
 
 
 @pytest.mark.parametrize(
-    "claim",
-    [
-        "Anticonvulsants reduce the frequency of seizures by 5",
-        "Anticonvulsants reduce the frequency of seizures",
-        "Anticonvulsants increase the frequency of seizures by 50 percent",
-        "Anticonvulsants do not reduce the frequency of seizures by 50 percent",
-        "A seizure may follow",
-        "seizures",
-    ],
-)
-def test_a_cut_or_changed_quotation_is_not_proved(claim: str) -> None:
-    result = check(f"{claim} [1].")
-    assert [sentence.verdict for sentence in result.grounding.sentences] == ["unverified"]
-    assert result.grounding.grounded is None
-
-
-@pytest.mark.parametrize(
     "text",
     [
         "# Anticonvulsants reduce seizures by 75 percent [1]",
@@ -271,16 +251,6 @@ def test_uncited_sentences_are_reported() -> None:
     assert result.answer == UNCITED
     assert result.warnings == ("1 statement in this answer: without a citation.",)
     assert result.grounding.grounded is False
-
-
-def test_uncited_sentences_are_dropped_with_a_warning() -> None:
-    result = check(UNCITED, repair="drop")
-    assert result.answer == (
-        "Seizures are sudden electrical events in the brain [1]. "
-        "It begins with febrile seizures [2]."
-    )
-    assert result.warnings == (notices.DROPPED,)
-    assert result.grounding.grounded
 
 
 def test_dropping_everything_abstains_and_says_so() -> None:

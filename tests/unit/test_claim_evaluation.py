@@ -16,6 +16,7 @@ from docstokg_local.evaluation.claims import (
     read_claims,
     verifier_named,
 )
+from tests.conftest import write_corpus
 from tests.onnx_verifiers import write_verifier
 
 
@@ -26,13 +27,13 @@ def test_claims_are_read_with_any_of_three_labels(tmp_path: Path) -> None:
         {"id": "3", "claim": "c", "evidence": ["z"], "support": "Complete"},
         {"id": "4", "claim": "d", "evidence": ["z"], "label": "supported", "question": "q"},
     ]
-    (tmp_path / "claims.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    write_corpus(tmp_path, {"claims.jsonl": rows})
     claims = read_claims(tmp_path)
     assert [claim.supported for claim in claims] == [True, False, True, True]
     assert [claim.set for claim in claims] == ["S", *[tmp_path.name] * 3]
     assert claims[0].evidence == ("x", "y")
     assert len(read_claims(tmp_path, 2)) == 2
-    (tmp_path / "claims_more.jsonl").write_text('{"id": "5", "claim": "e", "evidence": []}\n')
+    write_corpus(tmp_path, {"claims_more.jsonl": [{"id": "5", "claim": "e", "evidence": []}]})
     with pytest.raises(LoadError, match="'5' has neither"):
         read_claims(tmp_path)
     with pytest.raises(LoadError, match="no claims"):
@@ -60,7 +61,7 @@ def test_a_verifier_is_measured_on_labelled_claims(tmp_path: Path) -> None:
          "evidence": [f"Gate {n if n < 6 else 99} opens slowly."], "supported": n < 7}
         for n in range(10)
     ]  # fmt: skip
-    (tmp_path / "claims.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    write_corpus(tmp_path, {"claims.jsonl": rows})
     folder = write_verifier(tmp_path / "model", ["not_entailment", "entailment"])
     report, file = runner(tmp_path, f"onnx:{folder}")
     assert report == json.loads(file.read_text("utf-8"))
@@ -89,15 +90,14 @@ def test_the_built_in_score_is_measured_like_verifiers(tmp_path: Path) -> None:
         {"id": str(n), "claim": texts[0], "evidence": [texts[n % 2]], "supported": n % 2 == 0}
         for n in range(6)
     ]
-    (tmp_path / "claims.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    write_corpus(tmp_path, {"claims.jsonl": rows})
     report, _ = runner(tmp_path, "support")
     assert (report["verifier"], report["runs"][0]["auc"], report["errors"]) == ("support", 1.0, 0)
 
 
 def test_a_verifier_that_is_none_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "claims.jsonl").write_text(
-        json.dumps({"id": "1", "claim": "a", "evidence": ["x"], "supported": True})
-    )
+    row = {"id": "1", "claim": "a", "evidence": ["x"], "supported": True}
+    write_corpus(tmp_path, {"claims.jsonl": [row]})
     with pytest.raises(Misconfigured, match="must be support, onnx:FOLDER"):
         verifier_named("best", Settings())
     outcome = CliRunner().invoke(app, ["eval", str(tmp_path), "--verifier", "x", "--ablate", "mmr"])

@@ -1,5 +1,7 @@
 """The built-in model: what answers best is quoted with its marker, or nothing is said."""
 
+from typing import Any
+
 import pytest
 
 from docstokg.contracts.state import Block, OtherName
@@ -21,7 +23,9 @@ COUNTRIES = "Hotel limits\n\nCountry | Limit\nNorway | 165 euros\nSpain | 105 eu
 LEANING = "Dravet syndrome is a severe epilepsy. It begins with febrile seizures in infants."
 
 
-def block(text: str, *cosines: float, rank: int = 1, name: str = "notes.md") -> Block:
+def block(
+    text: str, *cosines: float, rank: int = 1, name: str = "notes.md", **fields: Any
+) -> Block:
     spans = sentence_spans(text)
     return Block(
         rank=rank,
@@ -31,11 +35,18 @@ def block(text: str, *cosines: float, rank: int = 1, name: str = "notes.md") -> 
         relevance=8,
         sentences=spans,
         cosines=cosines if len(cosines) == len(spans) else (0.5,) * len(spans),
+        **fields,
     )
 
 
-def answer_text(query: str, *blocks: Block, min_probability: float = 0.0) -> str:
-    return extractive.answer(query, blocks, 300, min_probability).text
+def answered(
+    query: str, *blocks: Block, max_tokens: int = 300, threshold: float = 0.0
+) -> extractive.Answer:
+    return extractive.answer(query, blocks, max_tokens, threshold)
+
+
+def answer_text(query: str, *blocks: Block, threshold: float = 0.0) -> str:
+    return answered(query, *blocks, threshold=threshold).text
 
 
 @pytest.mark.parametrize(
@@ -94,9 +105,7 @@ def test_code_stays_code_under_a_line_that_cites() -> None:
 def test_another_name_counts_exactly_as_the_asked_name() -> None:
     query = "What is the goal of AML treatment?"
     names = (OtherName(in_question="AML", in_passage="Acute myeloid leukemia"),)
-    renamed = block("Treating acute myeloid leukemia is hard.").model_copy(
-        update={"other_names": names}
-    )
+    renamed = block("Treating acute myeloid leukemia is hard.", other_names=names)
     (of_other,), (of_own,) = (
         candidates(query, [passage]) for passage in (renamed, block("Treating AML is hard."))
     )
@@ -105,9 +114,9 @@ def test_another_name_counts_exactly_as_the_asked_name() -> None:
 
 def test_improbable_sentences_are_not_quoted() -> None:
     query = "What reduces the frequency of seizures?"
-    sure = extractive.answer(query, [block(SEIZURE)], 300, 0.0)
+    sure = answered(query, block(SEIZURE))
     assert 0 < sure.probability < 1
-    unsure = extractive.answer(query, [block(SEIZURE)], 300, 1.0)
+    unsure = answered(query, block(SEIZURE), threshold=1.0)
     assert unsure == extractive.Answer(ABSTENTION, sure.probability)
 
 
@@ -145,27 +154,13 @@ def test_other_mentions_keep_the_probability_of_a_definition() -> None:
 
 
 def test_nothing_to_quote_is_silence() -> None:
-    assert extractive.answer("What is it?", [], 300, 0.0) == extractive.Answer(ABSTENTION, 0.0)
+    assert answered("What is it?") == extractive.Answer(ABSTENTION, 0.0)
     assert answer_text("Is it so?", block("Is it so?")) == ABSTENTION
-
-
-def test_the_token_budget_is_kept() -> None:
-    assert extractive.answer("What are seizures?", [block(SEIZURE)], 5, 0.0).text == ""
-
-
-def test_a_missing_kind_that_is_asked_for_counts() -> None:
-    text = "The bridge carries many trains a day. The bridge carries 40 trains a day."
-    missed = [
-        candidate.features.kind_missed
-        for candidate in candidates("How many trains?", [block(text)])
-    ]
-    assert missed == [1.0, 0.0]
 
 
 def test_a_question_is_no_lead_of_an_answer() -> None:
     text = "What is the phone for? It is for on-call duty only, day and night."
-    answer = extractive.answer("Who has the phone for on-call duty?", [block(text)], 300, 0.0).text
-    assert "What is" not in answer
+    assert "What is" not in answer_text("Who has the phone for on-call duty?", block(text))
 
 
 AGREEING = (
@@ -181,20 +176,16 @@ def test_agreeing_passages_are_cited_and_raise_the_probability() -> None:
         for rank, text in enumerate(AGREEING, 1)
     ]
     query = "When was the Harrow bridge opened?"
-    alone, *agreeing = (extractive.answer(query, blocks[:count], 300, 0.0) for count in (1, 2, 3))
+    alone, *agreeing = (answered(query, *blocks[:count]) for count in (1, 2, 3))
     assert alone.text == "The Harrow bridge was opened in 1931 [1]."
     # Another wording agrees, but does not prove the quoted sentence.
     assert agreeing[1].text == "The Harrow bridge was opened in 1931 [1]."
-    assert (
-        agreeing[1].probability >= alone.probability
-        and agreeing[0].probability >= alone.probability
-    )
+    assert min(answer.probability for answer in agreeing) >= alone.probability
     same = [
         block(f"{AGREEING[0]}\n\nBoats pass below it in season {rank}.", 0.6, 0.2, rank=rank)
         for rank in (1, 2, 3)
     ]
-    quoted = extractive.answer(query, same, 300, 0.0)
-    assert quoted.text == "The Harrow bridge was opened in 1931 [1][2][3]."
+    assert answer_text(query, *same) == "The Harrow bridge was opened in 1931 [1][2][3]."
 
 
 @pytest.mark.parametrize(
@@ -275,11 +266,9 @@ def test_every_quoted_sentence_is_proved_a_quotation(text: str) -> None:
 
 
 def test_the_reader_gets_the_heading_of_a_text_or_of_its_section() -> None:
-    source = block("## Juniper trail\n\nThe path is 12 km long.\n")
-    first = source.model_copy(update={"subject": "Orrin"})
-    later = block("The path is 12 km long.\n").model_copy(
-        update={"subject": "Orrin", "section": "Trails > Juniper trail"}
-    )
+    path = "The path is 12 km long.\n"
+    first = block(f"## Juniper trail\n\n{path}", subject="Orrin")
+    later = block(path, subject="Orrin", section="Trails > Juniper trail")
     for each in (first, later):
         (candidate,) = candidates("How long is it?", [each])
         context = extractive.in_context("How long is it?", candidate)
@@ -287,10 +276,10 @@ def test_the_reader_gets_the_heading_of_a_text_or_of_its_section() -> None:
 
 
 def test_a_numbered_heading_is_no_answer() -> None:
-    source = block("2. Before you take Solvin\n\nTell your doctor if you take iron.\n")
-    named = source.model_copy(update={"section": "2. Before you take Solvin"})
-    answered = answer_text("What must I do before I take Solvin?", named)
-    assert answered == "Tell your doctor if you take iron [1]."
+    heading = "2. Before you take Solvin"
+    source = block(f"{heading}\n\nTell your doctor if you take iron.\n", section=heading)
+    answer = answer_text("What must I do before I take Solvin?", source)
+    assert answer == "Tell your doctor if you take iron [1]."
 
 
 FAQ = """# Sauna
@@ -339,12 +328,12 @@ def test_a_sentence_containing_the_question_is_quoted_alone() -> None:
             (2, "Shakes", "Signs of Chorea are Tremor and Rigor."),
         )
     )
-    answer = extractive.answer("What are the signs of Ataxia?", [first, second], 300, 0.0)
-    assert answer.text == "Signs of Ataxia are Tremor and Falls [1]."
+    answer = answer_text("What are the signs of Ataxia?", first, second)
+    assert answer == "Signs of Ataxia are Tremor and Falls [1]."
 
 
 def test_quoted_mail_answers_only_last() -> None:
-    old = block("We take the crane of 8 tonnes.").model_copy(update={"quoted": True})
+    old = block("We take the crane of 8 tonnes.", quoted=True)
     new = block("We take the crane of 12 tonnes.", rank=2)
     query = "Which crane do we take?"
     assert answer_text(query, old, new) == "We take the crane of 12 tonnes [2]."
@@ -383,8 +372,7 @@ STEPS = "The kiln reaches step temperature after four hours. Steps of 50 degrees
     ],
 )  # fmt: skip
 def test_the_part_with_the_named_label_is_quoted(query: str, expected: str) -> None:
-    pets = block("Pets are allowed after notice.", rank=3)
-    pets = pets.model_copy(update={"section": "Lease > 5. Animals"})
+    pets = block("Pets are allowed after notice.", rank=3, section="Lease > 5. Animals")
     passages = [block(DEPOSIT), block(REPAIRS, rank=2), pets]
     passages += [block(KILN, rank=4, name="kiln.md"), block(STEPS, rank=5, name="kiln.md")]
     passages.append(block(ROPES, rank=6, name="ropes.md"))
@@ -394,19 +382,18 @@ def test_the_part_with_the_named_label_is_quoted(query: str, expected: str) -> N
 @pytest.mark.parametrize("query", ["What is step 9 of firing the kiln?", "What is glaze option e?"])
 def test_absent_parts_of_a_labelled_list_are_unanswered(query: str) -> None:
     blocks = [block(KILN), block(STEPS, rank=2)]
-    assert answer_text(query, *blocks, min_probability=0.01) == ABSTENTION
+    assert answer_text(query, *blocks, threshold=0.01) == ABSTENTION
 
 
 def test_questions_for_a_part_are_answered_if_present() -> None:
     passages = [block(REPAIRS), block(DEPOSIT, rank=2)]
-    assert extractive.answer("What does clause 4.2 say?", passages, 300, 0.99).probability == 1.0
-    assert answer_text("What does clause 7.7 say?", *passages, min_probability=0.5) == ABSTENTION
+    assert answered("What does clause 4.2 say?", *passages, threshold=0.99).probability == 1.0
+    assert answer_text("What does clause 7.7 say?", *passages, threshold=0.5) == ABSTENTION
 
 
 def test_two_parts_with_one_label_halve_the_probability() -> None:
     other = block("Cleaning\n\n1. Rinse the brush.\n2. Dry the brush slowly.", rank=2)
-    answer = extractive.answer("What is step 2?", [block(KILN), other], 300, 0.5)
-    assert answer.probability == 0.5
+    assert answered("What is step 2?", block(KILN), other, threshold=0.5).probability == 0.5
 
 
 @pytest.mark.parametrize(
@@ -467,6 +454,6 @@ def test_parts_open_with_a_label(text: str, label: tuple[str, str] | None) -> No
 )
 def test_a_missing_name_of_a_comparison_warns(query: str, warnings: tuple[str, ...]) -> None:
     passages = [block("The dredger Aldra is 80 m long."), block("Cape Ness has a port.", rank=2)]
-    answer = extractive.answer(query, passages, 300, 0.0)
+    answer = answered(query, *passages)
     assert answer.warnings == warnings
     assert "Nothing found" not in answer.text

@@ -1,6 +1,5 @@
 """A verifier's folder: which models it takes, how it reads long sources, and how it is refused."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -87,30 +86,29 @@ def test_only_models_with_a_contradiction_class_report_contradictions(tmp_path: 
     assert binary is not None and binary.contradicted is None
 
 
-def test_folders_without_a_verifier_are_refused(tmp_path: Path) -> None:
-    def refused(change: Any, message: str) -> None:
-        folder = tmp_path / message.replace(" ", "_")
-        change(write_verifier(folder, BINARY))
-        verifier = OnnxVerifier(folder, 0.5)
-        for use in (
-            verifier.warm,
-            lambda: verifier.verify([Pair(GATE, (GATE,))], Deadline.after(9.0)),
-        ):
-            with pytest.raises(Misconfigured, match=message):
-                use()
-
-    refused(lambda folder: (folder / "model.onnx").unlink(), "model.onnx is missing")
-    refused(lambda folder: (folder / "tokenizer.json").unlink(), "tokenizer.json is missing")
-    refused(lambda folder: (folder / "config.json").unlink(), "config.json is missing")
-    refused(lambda folder: (folder / "config.json").write_text("[]"), "has no id2label")
-    refused(lambda folder: (folder / "model.onnx").write_bytes(b"x"), "not a readable model")
-    refused(lambda folder: (folder / "verifier.json").write_text("{"), "verifier.json: ")
-    refused(lambda folder: (folder / "verifier.json").write_text('{"threshold": 2}'), "'threshold'")
-    names = {"0": "A", "1": "B"}
-    refused(
-        lambda folder: (folder / "config.json").write_text(json.dumps({"id2label": names})),
-        "say in verifier.json which",
-    )
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("model.onnx", None, "model.onnx is missing"),
+        ("tokenizer.json", None, "tokenizer.json is missing"),
+        ("config.json", None, "config.json is missing"),
+        ("config.json", "[]", "has no id2label"),
+        ("model.onnx", "x", "not a readable model"),
+        ("verifier.json", "{", "verifier.json: "),
+        ("verifier.json", '{"threshold": 2}', "'threshold'"),
+        ("config.json", '{"id2label": {"0": "A", "1": "B"}}', "say in verifier.json which"),
+    ],
+)
+def test_folders_without_a_verifier_are_refused(
+    tmp_path: Path, name: str, content: str | None, message: str
+) -> None:
+    file = write_verifier(tmp_path, BINARY) / name
+    file.unlink() if content is None else file.write_text(content)
+    verifier = OnnxVerifier(tmp_path, 0.5)
+    with pytest.raises(Misconfigured, match=message):
+        verifier.warm()
+    with pytest.raises(Misconfigured, match=message):
+        verifier.verify([Pair(GATE, (GATE,))], Deadline.after(9.0))
 
 
 def test_nonsense_of_a_model_is_a_wrong_answer(tmp_path: Path) -> None:

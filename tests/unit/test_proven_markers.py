@@ -1,19 +1,13 @@
 """Each marker of a sentence is proven by its own passage."""
 
-import json
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from docstokg.contracts.state import Block
 from docstokg.domain.answer.grounding import proof
-from docstokg.domain.text.sentences import sentence_spans
+from docstokg.domain.text.sentences import sentences
 from docstokg.usecases.check_answer import CheckedAnswer, Repair, check_answer
+from tests.workflow.test_cited_inventions import TOPICS
 
-TOPICS: list[dict[str, Any]] = json.loads(
-    (Path(__file__).parents[1] / "workflow" / "cited_inventions.json").read_text("utf-8")
-)
 BLOCKS = [
     Block(rank=rank, uuid=topic["name"], text=topic["text"], document_name=topic["name"],
           relevance=8)
@@ -21,18 +15,10 @@ BLOCKS = [
 ]  # fmt: skip
 
 
-def sentences() -> list[tuple[int, str]]:
-    """Return forty sentences with the rank of their passage."""
-    chosen = []
-    for block in BLOCKS:
-        head = block.text.index("\n\n") + 2
-        body = block.text[head:]
-        texts = [body[start:end] for start, end in sentence_spans(body)]
-        chosen += [(block.rank, text) for text in texts]
-    return chosen[:40]
-
-
-SENTENCES = sentences()
+SENTENCES = [
+    (block.rank, text) for block in BLOCKS for text in sentences(block.text.partition("\n\n")[2])
+][:40]
+"""With the rank of their passage."""
 
 
 def check(text: str, repair: Repair = "report") -> CheckedAnswer:

@@ -1,6 +1,7 @@
 """Extent of quotations, and their proof."""
 
 from collections.abc import Sequence
+from itertools import permutations
 
 import pytest
 
@@ -9,7 +10,7 @@ from docstokg.domain.answer import extractive
 from docstokg.domain.answer.notices import ABSTENTION
 from docstokg.domain.answer.quotation import find_quotation, find_statement
 from docstokg.domain.answer.statements import statements
-from docstokg.domain.text.sentences import sentence_spans
+from tests.unit.test_extractive import answer_text, answered, block
 
 OPTIONS = (
     "# chrony.conf\n\n## minpoll\n\nThis option sets the shortest interval of requests.\n\n"
@@ -24,19 +25,6 @@ STEPS = (
 REVENUE = (
     "Year | Quarter | Revenue\n2022 | Q1 | 410\n2022 | Q2 | 455\n2023 | Q3 | 541\n2023 | Q4 | 600\n"
 )
-
-
-def block(text: str, rank: int = 1, name: str = "notes.md", cosine: float = 0.5) -> Block:
-    spans = sentence_spans(text)
-    return Block(
-        rank=rank,
-        uuid=f"u{rank}",
-        text=text,
-        document_name=name,
-        relevance=8,
-        sentences=spans,
-        cosines=(cosine,) * len(spans),
-    )
 
 
 def proven(answer: str, *blocks: Block) -> bool:
@@ -93,7 +81,7 @@ def proven(answer: str, *blocks: Block) -> bool:
 )  # fmt: skip
 def test_quotation_stands_on_its_own(text: str, query: str, expected: str) -> None:
     source = block(text)
-    answer = extractive.answer(query, [source], 300, 0.0)
+    answer = answered(query, source)
     assert answer.text == expected
     assert proven(answer.text, source)
     assert answer.best is not None
@@ -121,7 +109,7 @@ def test_a_long_record_with_sentences_answers_with_its_key_and_a_cell(
     query: str, expected: str
 ) -> None:
     source = block(f"{LONG_RECORD}\n\n{LONG_RECORD.replace('T-7', 'T-8').replace('.2', '.3')}")
-    answer = extractive.answer(query, [source], 300, 0.0)
+    answer = answered(query, source)
     assert answer.text == expected
     assert proven(answer.text, source)
 
@@ -158,7 +146,7 @@ def test_the_following_sentence_of_the_paragraph_is_quoted(
     following: str, max_tokens: int, expected: str
 ) -> None:
     source = block(RESCUE + following)
-    answer = extractive.answer("What if the lift stops?", [source], max_tokens, 0.0)
+    answer = answered("What if the lift stops?", source, max_tokens=max_tokens)
     assert answer.text.replace(" [1]", "") == expected
     assert answer.best is not None
     assert answer.text[slice(*answer.best)].replace(" [1]", "") == RESCUE
@@ -166,7 +154,7 @@ def test_the_following_sentence_of_the_paragraph_is_quoted(
 
 
 def test_all_matching_rows_answer_with_a_notice() -> None:
-    answer = extractive.answer("What is the total revenue of 2022?", [block(REVENUE)], 300, 0.0)
+    answer = answered("What is the total revenue of 2022?", block(REVENUE))
     assert answer.text == (
         "2022: Quarter: Q1; Revenue: 410 [1]. 2022: Quarter: Q2; Revenue: 455 [1]."
     )
@@ -176,7 +164,7 @@ def test_all_matching_rows_answer_with_a_notice() -> None:
 def test_rows_with_another_question_word_do_not_match() -> None:
     rows = "PX24 | Ada | Inverness\nPO25 | Bo | Inverness\nYD23 | Pool vehicle | Leeds\n"
     source = block("Number | Driver | Base\n" + rows)
-    answer = extractive.answer("Which vehicles are based in Inverness?", [source], 300, 0.0)
+    answer = answered("Which vehicles are based in Inverness?", source)
     assert (
         answer.text
         == "PX24: Driver: Ada; Base: Inverness [1]. PO25: Driver: Bo; Base: Inverness [1]."
@@ -187,35 +175,32 @@ def test_rows_with_another_question_word_do_not_match() -> None:
 @pytest.mark.parametrize("tail", ["?", ", and how much is it?"])
 def test_rows_answer_extremes_whatever_the_title_says(tail: str) -> None:
     rows = ["Fees — Pitch: Van; Day: 31.", "Fees — Pitch: Pen (spring market); Day: 26."]
-    source = block("\n\n".join(rows)).model_copy(update={"subject": "Rules of the Torvik Market"})
+    source = block("\n\n".join(rows), subject="Rules of the Torvik Market")
     query = f"Which pitch at Torvik market has the highest fee{tail}"
-    answer = extractive.answer(query, [source], 300, 0.0)
-    assert [row in answer.text for row in ("Van; Day: 31", "Pen (spring market); Day: 26")] == [
-        True,
-        True,
-    ]
+    answer = answered(query, source)
+    assert all(row in answer.text for row in ("Van; Day: 31", "Pen (spring market); Day: 26"))
     assert answer.warnings == ("The answer shows 2 of 2 matching rows in the passages read.",)
 
 
 def test_comparison_quotes_both_subjects() -> None:
     text = "Selby was founded in 1410. Torvik was founded in 1622. Urdal was founded in 1350."
-    answer = extractive.answer("Is Selby older than Torvik?", [block(text)], 300, 0.0)
-    assert answer.text == "Selby was founded in 1410 [1]. Torvik was founded in 1622 [1]."
+    assert answer_text("Is Selby older than Torvik?", block(text)) == (
+        "Selby was founded in 1410 [1]. Torvik was founded in 1622 [1]."
+    )
 
 
 def test_missing_kind_is_an_abstention() -> None:
     text = "Halden Motors makes engines for boats. Halden Motors buys its steel abroad."
-    answer = extractive.answer("How many people work at Halden Motors?", [block(text)], 300, 0.0)
-    assert answer.text == ABSTENTION
+    assert answer_text("How many people work at Halden Motors?", block(text)) == ABSTENTION
 
 
 def test_each_half_of_a_question_is_answered() -> None:
     blocks = [
-        block("The bridge was built by Ada Corvin.", cosine=0.6),
-        block("The tower is 40 metres high.", rank=2, name="tower.md", cosine=0.6),
+        block("The bridge was built by Ada Corvin.", 0.6),
+        block("The tower is 40 metres high.", 0.6, rank=2, name="tower.md"),
     ]
     query = "Who built the bridge, and how high is the tower?"
-    assert extractive.answer(query, blocks, 300, 0.0).text == (
+    assert answer_text(query, *blocks) == (
         "The bridge was built by Ada Corvin [1]. The tower is 40 metres high [2]."
     )
 
@@ -233,21 +218,18 @@ def forged() -> list[tuple[str, str]]:
     ]
     rows = [("Step 10", "Bolt loose", 6, "W1"), ("Step 20", "Seal torn", 7, "W2"),
             ("Step 30", "Bolt loose", 8, "W3")]  # fmt: skip
+    names = ("Failure", "Severity", "Control")
     cells = [
         f"Step: {step}; {name}: {value}."
         for step, *values in rows
         for other, *foreign in rows
-        for name, cell, value in zip(
-            ("Failure", "Severity", "Control"), values, foreign, strict=True
-        )
+        for name, cell, value in zip(names, values, foreign, strict=True)
         if other != step and cell != value
     ]
     keyless = [
-        f"{first}: {row[i]}; {second}: {row[j]}."
-        for row in rows
-        for i, first in enumerate(("Step", "Failure", "Severity", "Control"))
-        for j, second in enumerate(("Step", "Failure", "Severity", "Control"))
-        if i and j and i != j
+        f"{first}: {value}; {second}: {other}."
+        for _, *values in rows
+        for (first, value), (second, other) in permutations(zip(names, values, strict=True), 2)
     ]
     swapped = [f"Step: {row[0]}; Severity: {row[3]}; Control: {row[2]}." for row in rows]
     single = [f"{name}: {row[i]}." for row in rows for i, name in ((1, "Failure"), (2, "Severity"))]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from docstokg.domain.answer import support
 from docstokg.domain.answer.support import Evidence, Features, best_windows, features, score
 from docstokg_local.evaluation.claims import LabelledClaim, examine
+from tests.conftest import write_corpus
 from training.support import Example, by_set, fit, left_out, read_examples, weights_file
 
 FUEL = "Fuel rose to 84 dollars in Norway. Ferries were cheaper. They sail from Bergen each day."
@@ -167,8 +168,7 @@ def test_scifact_claims_are_paired_with_each_read_abstract(tmp_path: Path) -> No
             {"doc_id": "2", "label": "CONTRADICT", "sentences": [0]},
         ],
     }
-    (tmp_path / "passages.jsonl").write_text("\n".join(map(json.dumps, passages)))
-    (tmp_path / "questions.jsonl").write_text(json.dumps(question))
+    write_corpus(tmp_path, {"passages.jsonl": passages, "questions.jsonl": [question]})
     claims = read_examples(tmp_path, None)
     assert [(claim.supported, claim.features.share) for claim in claims] == [
         (True, 1.0),

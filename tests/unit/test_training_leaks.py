@@ -1,10 +1,10 @@
 """The fitting command ends with an error if fitted and measured texts overlap."""
 
-import json
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import write_corpus
 from training.leaks import Leak, kept_texts, refuse_shared
 
 PARAGRAPH = "Cranes stand by the water all day and fly to the fields when the sun goes down again."
@@ -13,9 +13,10 @@ PARAGRAPH = "Cranes stand by the water all day and fly to the fields when the su
 @pytest.fixture
 def held_out(tmp_path: Path) -> tuple[set[str], set[str]]:
     """One question, and one paragraph of a text of two."""
-    (tmp_path / "questions.jsonl").write_text(json.dumps({"question": "Where do cranes stand?"}))
-    (tmp_path / "passages.jsonl").write_text(json.dumps({"text": f"Short.\n\n{PARAGRAPH}"}))
-    return kept_texts([tmp_path])
+    questions, passages = [{"question": "Where do cranes stand?"}], [{"text": f"A.\n\n{PARAGRAPH}"}]
+    return kept_texts(
+        [write_corpus(tmp_path, {"questions.jsonl": questions, "passages.jsonl": passages})]
+    )
 
 
 def test_shared_texts_are_refused_in_any_spelling(

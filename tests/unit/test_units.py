@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docstokg.domain.answer.parts import LONGEST, Part, parts, units
+from docstokg.domain.answer.parts import LONGEST, parts, units
 
 TABLE = """## Limits
 
@@ -27,12 +27,8 @@ QUESTIONS = "## May I use it for beer?\n\nYes, with the other seal. It is in the
 FUNCTION = "### `os.freemem()`\n\n<!-- YAML\nadded: v1\n-->\n\nReturns the amount of free memory.\n"
 
 
-def units_in(text: str) -> list[Part]:
-    return list(units(text))
-
-
 def unit_texts(text: str) -> list[str]:
-    return [unit.text for unit in units_in(text)]
+    return [unit.text for unit in units(text)]
 
 
 def test_rows_are_read_with_their_column_names() -> None:
@@ -40,7 +36,7 @@ def test_rows_are_read_with_their_column_names() -> None:
         "retrieve: asks for: 3.0; keeps back: 0.25",
         "expand: asks for: 1.5",
     ]
-    assert {unit.above for unit in units_in(TABLE)} == {"Limits"}
+    assert {unit.above for unit in units(TABLE)} == {"Limits"}
     assert unit_texts(PLAIN_TABLE) == ["Norway: Meals: 56 euros", "Spain: Meals: 32 euros"]
 
 
@@ -50,19 +46,19 @@ def test_struck_out_text_is_not_quoted() -> None:
 
 
 def test_a_record_on_a_line_is_a_row() -> None:
-    (row, sentence) = units_in("Choir: Altos; 2021: 17.\n\nNote: the choir sings; it is loud.\n")
+    (row, sentence) = units("Choir: Altos; 2021: 17.\n\nNote: the choir sings; it is loud.\n")
     assert (row.kind, row.fields) == ("row", (("Choir", "Altos"), ("2021", "17.")))
     assert sentence.kind == "sentence"
 
 
 def test_column_names_may_have_signs_and_the_table_a_name() -> None:
-    (row,) = units_in("Rates, per year — Term: 2 years; €1,000 to €9,999: 2 %; Size [m²]: 4.\n")
+    (row,) = units("Rates, per year — Term: 2 years; €1,000 to €9,999: 2 %; Size [m²]: 4.\n")
     assert row.fields == (
         ("Rates, per year — Term", "2 years"),
         ("€1,000 to €9,999", "2 %"),
         ("Size [m²]", "4."),
     )
-    (sentence,) = units_in("Call it `a: b; c: d` or {x: 1; y: 2}; nothing else works.\n")
+    (sentence,) = units("Call it `a: b; c: d` or {x: 1; y: 2}; nothing else works.\n")
     assert sentence.kind == "sentence"
 
 
@@ -95,14 +91,14 @@ def test_lists_stand_whole_with_announcement_and_by_entry() -> None:
 
 
 def test_an_option_is_quoted_with_its_description() -> None:
-    first, second = units_in(MANUAL)
+    first, second = units(MANUAL)
     assert first.text == "-p pid --attach=pid Attach to the process with this ID."
     assert second.text == "The trace ends at a keyboard interrupt."
     assert "--attach=pid" in second.before
 
 
 def test_function_descriptions_have_their_name_without_comments() -> None:
-    (unit,) = units_in(FUNCTION)
+    (unit,) = units(FUNCTION)
     assert (unit.text, unit.above) == ("Returns the amount of free memory.", "`os.freemem()`")
 
 
@@ -113,7 +109,7 @@ def test_sentences_keep_abbreviations_that_look_like_list_marks() -> None:
 
 
 def test_code_is_whole_under_its_introducing_line() -> None:
-    code, prose = units_in(CODE)
+    code, prose = units(CODE)
     assert (code.kind, code.text, code.above) == (
         "code",
         "tool reset --soft HEAD^",
@@ -121,7 +117,7 @@ def test_code_is_whole_under_its_introducing_line() -> None:
     )
     assert prose.above == ""
     indented = "To restore it, add this to the file:\n\n  QoS af21 cs1\n\nThat is all of it.\n"
-    assert [unit.kind for unit in units_in(indented)] == ["code", "sentence"]
+    assert [unit.kind for unit in units(indented)] == ["code", "sentence"]
 
 
 def test_a_line_of_yaml_has_the_names_above_it() -> None:
@@ -129,13 +125,13 @@ def test_a_line_of_yaml_has_the_names_above_it() -> None:
         "depot: Veska\nlimits:\n  tries: 4   # of each call\n"
         ' # for all\n  web:\n    image: box:1.2\n    title: "Ticket #7"\nlast:\n'
     )
-    assert [(unit.kind, unit.text) for unit in units_in(text)] == [
+    assert [(unit.kind, unit.text) for unit in units(text)] == [
         ("row", "depot: Veska"),
         ("row", "limits.tries: 4"),
         ("row", "limits.web.image: box:1.2"),
         ("row", 'limits.web.title: "Ticket #7"'),
     ]
-    (hours,) = units_in("Opening hours:\n  Monday: from 9 to 17\n  on Sunday closed")
+    (hours,) = units("Opening hours:\n  Monday: from 9 to 17\n  on Sunday closed")
     assert hours.kind == "sentence"
 
 
@@ -143,21 +139,21 @@ def test_a_line_of_toml_or_ini_has_the_name_of_its_section() -> None:
     text = (
         '[depot]\ncows=4\nmilk = 31  # litres\n; of each\n\n[depot.hut]\ndoor = "red"\nroof = 2\n'
     )
-    assert [(unit.kind, unit.text) for unit in units_in(text)] == [
+    assert [(unit.kind, unit.text) for unit in units(text)] == [
         ("row", "depot.cows=4"),
         ("row", "depot.milk = 31"),
         ("row", 'depot.hut.door = "red"'),
         ("row", "depot.hut.roof = 2"),
     ]
-    (sentence,) = units_in("The sum of both is\na = b + c in each year.")
+    (sentence,) = units("The sum of both is\na = b + c in each year.")
     assert sentence.kind == "sentence"
-    code = units_in("Feed the cows like this\n\n    cow = Cow(4)\n    feed = cow.eat(hay)\n")
+    code = units("Feed the cows like this\n\n    cow = Cow(4)\n    feed = cow.eat(hay)\n")
     assert [unit.text for unit in code][-2:] == ["cow = Cow(4)", "feed = cow.eat(hay)"]
     assert unit_texts("#cows of the depot\n#milk of each cow\n") != []
 
 
 def test_headings_and_questions_stay_above_never_quoted() -> None:
-    first, second = units_in(QUESTIONS)
+    first, second = units(QUESTIONS)
     assert first.text == "Yes, with the other seal."
     assert first.above == second.above == "May I use it for beer?"
     assert (first.before, second.before) == (first.above, f"{first.above} {first.text}")
@@ -174,7 +170,7 @@ def test_rules_after_a_blank_line_make_no_heading() -> None:
 
 @given(st.text(alphabet=list("ab.:`-#*|=? \n~1\t"), max_size=300))
 def test_units_are_stretches_of_the_text(text: str) -> None:
-    for unit in units_in(text):
+    for unit in units(text):
         assert 0 <= unit.start < unit.end <= len(text)
         assert 0 < len(unit.text) <= LONGEST
         assert not unit.text.rstrip().endswith("?")

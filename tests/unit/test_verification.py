@@ -10,6 +10,7 @@ from docstokg.domain.answer.windows import LONGEST, best_windows, windows
 from docstokg.domain.deadline import Deadline
 from docstokg.errors import WrongAnswer
 from docstokg.ports import Opinion, Pair, strongest
+from docstokg.usecases.run import Call
 from docstokg.usecases.verification import Claim, Verification, verify
 from tests.plans import call
 
@@ -29,9 +30,14 @@ class Scripted:
         return self.give(pairs)
 
 
-def decided(*opinions: Opinion | None, source: str = "The gate opens at 8 bar.") -> Verification:
-    claims = [Claim("The gate opens.", (source,))] * len(opinions)
-    return verify(call(), Scripted(lambda pairs: opinions), claims, Deadline.after(3.0))
+def decided(
+    *opinions: Opinion | None,
+    source: str = "The gate opens at 8 bar.",
+    count: int | None = None,
+    run: Call | None = None,
+) -> Verification:
+    claims = [Claim("The gate opens.", (source,))] * (len(opinions) if count is None else count)
+    return verify(run or call(), Scripted(lambda pairs: opinions), claims, Deadline.after(3.0))
 
 
 def test_a_sentence_without_an_end_is_cut() -> None:
@@ -71,9 +77,7 @@ def test_the_threshold_is_the_verifiers_own() -> None:
 )  # fmt: skip
 def test_one_lie_voids_the_batch(opinions: Sequence[Opinion]) -> None:
     run = call()
-    verification = verify(
-        run, Scripted(lambda pairs: opinions), [Claim("A gate.", ("A gate.",))], Deadline.after(3.0)
-    )
+    verification = decided(*opinions, count=1, run=run)
     assert verification.decisions == (None,) and verification.problem is not None
     assert run.degraded == ["verifier_unavailable"]
 
@@ -97,12 +101,7 @@ def test_at_most_twelve_claims_are_sent_together() -> None:
 )  # fmt: skip
 def test_a_quote_counts_where_a_source_holds_it(quote: str, counts: bool) -> None:
     run = call()
-    verification = verify(
-        run,
-        Scripted(lambda _: [Opinion(0.9, None, (quote,))]),
-        [Claim("The gate opens at 8 bar.", ("The gate opens at 8 bar.",))],
-        Deadline.after(3.0),
-    )
+    verification = decided(Opinion(0.9, None, (quote,)), run=run)
     (decision,) = verification.decisions
     assert (decision is not None) == counts == (verification.problem is None)
     assert run.degraded == ([] if counts else ["verifier_unavailable"])

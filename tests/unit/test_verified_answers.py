@@ -6,7 +6,6 @@ import pytest
 
 from docstokg.contracts.response import Grounding
 from docstokg.contracts.state import Block
-from docstokg.domain.answer.live import LiveAnswer, changes
 from docstokg.domain.deadline import Deadline
 from docstokg.ports import Opinion, Pair, Verifier
 from docstokg.usecases.check_answer import check_answer, ground_sentences, ground_text
@@ -28,14 +27,12 @@ class Words:
 
     name, threshold = "llm:judge", 0.5
 
-    def __init__(self, **quotes: str) -> None:
+    def __init__(self, quote: str = "") -> None:
         self.asked: list[Sequence[Pair]] = []
-        self.times: list[float] = []
-        self.quote = quotes.get("quote")
+        self.quote = quote
 
     def verify(self, pairs: Sequence[Pair], deadline: Deadline) -> Sequence[Opinion | None]:
         self.asked.append(pairs)
-        self.times.append(deadline.remaining())
         return [
             Opinion(0.9 if any(supports(pair.claim, source) for source in pair.sources) else 0.1,
                     0.7, (self.quote,) if self.quote else ())
@@ -43,11 +40,10 @@ class Words:
         ]  # fmt: skip
 
 
-def bound(verifier: Verifier, author: str | None = None) -> tuple[Asking, list[str]]:
-    run = call()
-    asker = asking(run, verifier, author)
+def bound(verifier: Verifier, author: str | None = None) -> Asking:
+    asker = asking(call(), verifier, author)
     assert asker is not None
-    return asker, run.degraded  # type: ignore[return-value]
+    return asker
 
 
 def verdicts(report: Grounding | None) -> list[tuple[str, str | None]]:
@@ -57,7 +53,7 @@ def verdicts(report: Grounding | None) -> list[tuple[str, str | None]]:
 
 def test_nobody_is_asked_where_nothing_is_open() -> None:
     judge = Words()
-    report = check_answer(f"{QUOTED} {BARE}", BLOCKS, verifier=bound(judge)[0]).grounding
+    report = check_answer(f"{QUOTED} {BARE}", BLOCKS, verifier=bound(judge)).grounding
     assert not judge.asked and report is not None
     assert [checker.name for checker in report.checked_by] == ["rules"]
     assert asking(call(), None) is None
@@ -68,13 +64,13 @@ def test_nobody_is_asked_where_nothing_is_open() -> None:
     [("judge", True), ("gateway/judge", True), ("other", False), (None, False)],
 )
 def test_a_model_judging_itself_is_named_as_such(author: str | None, is_own: bool) -> None:
-    report = check_answer(RIGHT, BLOCKS, verifier=bound(Words(), author)[0]).grounding
+    report = check_answer(RIGHT, BLOCKS, verifier=bound(Words(), author)).grounding
     assert report is not None and report.checked_by[1].self_check is is_own
 
 
 def test_a_quote_becomes_the_span() -> None:
     words = "gate opens at 8 bar"
-    report = check_answer(RIGHT, BLOCKS, verifier=bound(Words(quote=words))[0]).grounding
+    report = check_answer(RIGHT, BLOCKS, verifier=bound(Words(quote=words))).grounding
     assert report is not None
     (sentence,) = report.sentences
     assert sentence.quote == words and sentence.span is not None
@@ -87,9 +83,7 @@ def test_a_quote_becomes_the_span() -> None:
 
 def test_drop_removes_refuted_sentences_with_one_call() -> None:
     judge = Words()
-    result = check_answer(
-        f"{RIGHT} {WRONG} {BARE}", BLOCKS, repair="drop", verifier=bound(judge)[0]
-    )
+    result = check_answer(f"{RIGHT} {WRONG} {BARE}", BLOCKS, repair="drop", verifier=bound(judge))
     assert result.answer == RIGHT and len(judge.asked) == 1
     assert verdicts(result.grounding) == [("supported", "llm:judge")]
 
@@ -97,7 +91,7 @@ def test_drop_removes_refuted_sentences_with_one_call() -> None:
 def test_an_added_marker_is_judged_too() -> None:
     judge = Words()
     result = check_answer(
-        "The old gate opens at 8 bar.", BLOCKS, repair="attribute", verifier=bound(judge)[0]
+        "The old gate opens at 8 bar.", BLOCKS, repair="attribute", verifier=bound(judge)
     )
     assert result.grounding is not None
     (sentence,) = result.grounding.sentences
@@ -109,30 +103,13 @@ def test_an_added_marker_is_judged_too() -> None:
 
 
 def test_a_foreign_text_is_verified_as_it_stands() -> None:
-    cited = ground_text(f"{RIGHT} {WRONG}", BLOCKS, None, bound(Words())[0])
+    cited = ground_text(f"{RIGHT} {WRONG}", BLOCKS, None, bound(Words()))
     assert [verdict for verdict, _ in verdicts(cited)] == ["supported", "unsupported"]
     judge = Words()
     bare = ground_sentences(
         "The old gate opens at 8 bar. Ann painted the red gate.",
-        [[LAMP, GATE], [LAMP, GATE]], None, bound(judge)[0],
+        [[LAMP, GATE], [LAMP, GATE]], None, bound(judge),
     )  # fmt: skip
     assert [verdict for verdict, _ in verdicts(bare)] == ["supported", "unsupported"]
     assert all(len(pair.sources) == 3 for pair in judge.asked[0]), "two passages, and both joined"
     assert all(len(sentence.citations) == 1 for sentence in bare.sentences)
-
-
-def test_a_stream_gives_rule_verdicts_before_changed_verdicts() -> None:
-    answer = f"{QUOTED} {RIGHT} {WRONG}"
-    by_rules = check_answer(answer, BLOCKS).grounding
-    final = check_answer(answer, BLOCKS, verifier=bound(Words())[0]).grounding
-    live = LiveAnswer(lambda text: (text, check_answer(text, BLOCKS).grounding))
-    early = live.extended(answer)
-    late, repairs = live.end(answer, final)
-    assert not repairs, "a verifier's verdict repairs no sentence"
-    assert by_rules is not None
-    streamed = [sentence.verdict for sentence in (*early, *late)]
-    assert streamed == [sentence.verdict for sentence in by_rules.sentences]
-    assert [(change.index, change.verdict, change.decided_by) for change in changes(final)] == [
-        (1, "supported", "llm:judge"), (2, "unsupported", "llm:judge")
-    ]  # fmt: skip
-    assert changes(by_rules) == () == changes(None)

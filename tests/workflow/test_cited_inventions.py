@@ -1,28 +1,25 @@
 """Cited replies of a model: inventions are named in a warning, true replies seldom are."""
 
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from tests.builders import answer_request, write_files
 from tests.conftest import load_folder
-from tests.model_server import ModelServer, serving
+from tests.model_server import ModelServer, passages_of, serving
 
 TOPICS: list[dict[str, Any]] = json.loads(
     Path(__file__).with_name("cited_inventions.json").read_text("utf-8")
 )
-PASSAGE = re.compile(r"<<<PASSAGE (\d+)\n(.*?)\nPASSAGE \1>>>", re.DOTALL)
 
 
 def warned(client: Any, model: ModelServer, topic: dict[str, Any], claim: str) -> bool:
     """Send the claim as the model's reply, cited to its document; return whether it warns."""
 
     def reply(request: dict[str, Any]) -> str:
-        passages = PASSAGE.findall(request["messages"][-1]["content"])
         body = topic["text"].split("\n\n", 1)[1][:40]
-        rank = next(rank for rank, text in passages if body in text)
+        rank = next(rank for rank, text in passages_of(request) if body in text)
         return f"{claim.rstrip('.')} [{rank}]."
 
     model.answer = reply

@@ -1,7 +1,6 @@
 """Confidence: right replies of a strong model, wrong citations, and sources that agree."""
 
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
@@ -11,13 +10,12 @@ import pytest
 
 from tests.builders import answer_request, write_files
 from tests.conftest import load_folder
-from tests.model_server import ModelServer, serving
+from tests.model_server import ModelServer, passages_of, serving
 
 REPLIES: list[dict[str, str]] = json.loads(
     Path(__file__).with_name("strong_replies.json").read_text("utf-8")
 )
 """Twelve documents, each with a question and the right reply in other words, without marker."""
-PASSAGE = re.compile(r"<<<PASSAGE (\d+)\n(.*?)\nPASSAGE \1>>>", re.DOTALL)
 
 NOTES = {
     "bridge": (
@@ -67,7 +65,7 @@ def of_scripted_model(request: dict[str, Any], *, is_right: bool) -> str:
     """Return the reply to the question of a prompt, with the marker of its or another passage."""
     prompt = request["messages"][-1]["content"]
     case = next(case for case in REPLIES if f"Question: {case['question']}" in prompt)
-    ranks = {text: rank for rank, text in PASSAGE.findall(prompt)}
+    ranks = {text: rank for rank, text in passages_of(request)}
     right_rank = next(rank for text, rank in ranks.items() if case["text"][:60] in text)
     other = next(rank for rank in ranks.values() if rank != right_rank)
     return f"{case['reply'].rstrip('.')} [{right_rank if is_right else other}]."

@@ -12,6 +12,7 @@ from docstokg.domain.answer.condense import keeps_words
 from tests.builders import answer_request, body_of, write_files
 from tests.conftest import load_folder
 from tests.model_server import ModelServer, serving
+from tests.workflow.test_follow_ups import condensing_to, turns
 
 pytestmark = pytest.mark.timeout(300)
 DATA = json.loads(Path(__file__).with_name("rewrites.json").read_text("utf-8"))
@@ -37,15 +38,9 @@ def clients(client_for: Any, model: ModelServer, tmp_path: Path, cache_dir: Path
     return clients
 
 
-def rewriting_to(question: str) -> Any:
-    """Return the answers of a model that rewrites to `question`, and otherwise replies nothing."""
-    return lambda body: question if "Rewrite" in body["messages"][0]["content"] else " "
-
-
 def reply_to(client: Any, model: ModelServer, row: dict[str, str]) -> dict[str, Any]:
-    model.answer = rewriting_to(row["rewrite"])
-    turns = [("user", row["question"]), ("assistant", row["reply"])]
-    history = [{"role": role, "content": content} for role, content in turns]
+    model.answer = condensing_to(row["rewrite"], " ")
+    history = turns(row["question"], row["reply"])
     budget = {"max_tokens_gen": 200, "timeout_s": 25}
     body = answer_request(row["message"], model="house-model", history=history, budget=budget)
     return body_of(client.post("/v1/answer", json=body))
@@ -91,13 +86,9 @@ def test_a_value_of_the_conversation_alone_is_reported(
     clients: dict[str, Any], model: ModelServer
 ) -> None:
     row = next(row for row in FOLLOW_UPS if row["message"] == "And the crane?")
-    model.answer = lambda body: (
-        row["rewrite"]
-        if "Rewrite" in body["messages"][0]["content"]
-        else "It is allowed to take boats of up to 77 tonnes [1]."
-    )
-    turns = [("user", "What does the lift carry?"), ("assistant", "Boats of up to 77 tonnes [1].")]
-    history = [{"role": role, "content": content} for role, content in turns]
+    answer = "It is allowed to take boats of up to 77 tonnes [1]."
+    model.answer = condensing_to(row["rewrite"], answer)
+    history = turns("What does the lift carry?", "Boats of up to 77 tonnes [1].")
     body = answer_request(row["message"], model="house-model", history=history)
     reply = body_of(clients["marina"].post("/v1/answer", json=body))
     assert reply["confidence"] <= 0.49

@@ -41,7 +41,8 @@ def companies(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> Path
     for source, kind, target, stated_in, words in RELATIONS:
         start = TEXTS[stated_in][1].index(words)
         evidence = {"chunk_id": stated_in, "start": start, "end": start + len(words)}
-        relations.append({"source": source, "type": kind, "target": target, "evidence": evidence})
+        ends = {"source": f"C:{source}", "target": f"C:{target}"}
+        relations.append({**ends, "type": kind, "evidence": evidence})
     corpus: dict[str, list[dict[str, Any]]] = {
         "chunks.jsonl": [
             {"id": name, "doc_id": name, "title": title, "text": text}
@@ -52,8 +53,6 @@ def companies(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> Path
         ],
         "relations.jsonl": relations,
     }
-    for relation in relations:
-        relation.update(source=f"C:{relation['source']}", target=f"C:{relation['target']}")
     return store_of(tmp_path_factory.mktemp("companies"), cache_dir, corpus)
 
 

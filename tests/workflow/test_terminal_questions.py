@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import ran
+from tests.builders import ran, write_files
 
 pytestmark = pytest.mark.slow
 Shell = Callable[..., tuple[int, str, str]]
@@ -58,10 +58,7 @@ def _read(terminal: int) -> bytes:
 
 
 def folder(path: Path) -> Path:
-    path.mkdir()
-    for name in "abc":
-        (path / f"{name}.md").write_text(f"Otter {name} dives.")
-    return path
+    return write_files(path, {f"{name}.md": f"Otter {name} dives." for name in "abc"})
 
 
 def documents(shell: Shell) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import answer_request
+from tests.builders import answer_request, write_files
 from tests.conftest import load_folder
 from tests.model_server import ModelServer, serving
 from tests.verifier_server import serving as verifier_serving
@@ -115,9 +115,9 @@ def test_without_valid_markers_confidence_follows_similarity_alone(
 
 
 def test_named_times_sum_up_and_include_slow_verifiers(
-    small_store: Path, client_for: Callable[..., Any]
+    small_store: Path, client_for: Callable[..., Any], model: ModelServer
 ) -> None:
-    with serving(ModelServer(answer=RIGHT)) as model, verifier_serving() as verifier:
+    with verifier_serving() as verifier:
         client = client_for(
             small_store,
             llm_base_url=model.url,
@@ -139,6 +139,7 @@ def test_named_times_sum_up_and_include_slow_verifiers(
 def test_a_domain_of_somebody_elses_acts_too(
     small_store: Path,
     client_for: Callable[..., Any],
+    model: ModelServer,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -150,12 +151,11 @@ def test_a_domain_of_somebody_elses_acts_too(
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "old_words", raising=False)
     # The sources say it in other words: what they say word for word is theirs.
-    reordered = RIGHT.replace("sudden, uncontrolled", "uncontrolled, sudden")
-    with serving(ModelServer(answer=reordered)) as model:
-        settings = {"llm_base_url": model.url, "llm_api_key": "k"}
-        without = answered(client_for(small_store, **settings))
-        assert without["warnings"] == []
-        reply = answered(client_for(small_store, domains=("ontology", "old"), **settings))
+    model.answer = RIGHT.replace("sudden, uncontrolled", "uncontrolled, sudden")
+    settings = {"llm_base_url": model.url, "llm_api_key": "k"}
+    without = answered(client_for(small_store, **settings))
+    assert without["warnings"] == []
+    reply = answered(client_for(small_store, domains=("ontology", "old"), **settings))
     assert any("the word is out of use" in warning for warning in reply["warnings"])
     assert reply["grounding"]["grounded"] is None
     assert [note[:9] for note in reply["notes"]] == [f"{n} of True" for n in range(10)]
@@ -189,16 +189,16 @@ ASKED = {
 
 
 def test_every_question_to_a_page_reaches_a_model(
-    tmp_path: Path, cache_dir: Path, client_for: Callable[..., Any]
+    tmp_path: Path, cache_dir: Path, client_for: Callable[..., Any], model: ModelServer
 ) -> None:
-    (tmp_path / "pages").mkdir()
-    for number, page in enumerate(PAGES.strip().split("\n\n")):
-        (tmp_path / "pages" / f"{number}.txt").write_text(page.replace("\n", " "), "utf-8")
-    load_folder(tmp_path / "pages", tmp_path / "pages.sqlite", cache_dir)
-    with serving(ModelServer(answer="It is so [1].")) as model:
-        client = client_for(tmp_path / "pages.sqlite", llm_base_url=model.url, llm_api_key="k")
-        for question, fact in ASKED.items():
-            body = answer_request(question, 100, "gpt-4o-mini")
-            assert client.post("/v1/answer", json=body).json()["answer"] == "It is so [1]."
-            assert fact in model.requests[-1][1]["messages"][1]["content"], question
-        assert len(model.requests) == len(ASKED) == 16
+    pages = (page.replace("\n", " ") for page in PAGES.strip().split("\n\n"))
+    files = {f"{number}.txt": page for number, page in enumerate(pages)}
+    folder = write_files(tmp_path / "pages", files)
+    load_folder(folder, tmp_path / "pages.sqlite", cache_dir)
+    model.answer = "It is so [1]."
+    client = client_for(tmp_path / "pages.sqlite", llm_base_url=model.url, llm_api_key="k")
+    for question, fact in ASKED.items():
+        body = answer_request(question, 100, "gpt-4o-mini")
+        assert client.post("/v1/answer", json=body).json()["answer"] == model.answer
+        assert fact in model.requests[-1][1]["messages"][1]["content"], question
+    assert len(model.requests) == len(ASKED) == 16
