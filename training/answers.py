@@ -107,8 +107,7 @@ def asked(row: Mapping[str, Any], *, without_gold: bool = False) -> Asked | None
     pool = candidates(row["question"], blocks[: extractive.READ])
     if not pool:
         return None
-    choice = extractive.model()["choice"]
-    scores = [extractive.weighted(choice, each.features._asdict()) for each in pool]
+    scores = extractive.choice_scores(pool)
     logits = extractive.compared(row["question"], pool, scores, reader())
     answerable = row["type"] == "answerable" and not without_gold
     right = [answerable and contains(row, each.unit.text) for each in pool]
@@ -131,11 +130,9 @@ def questions(rows: Sequence[Mapping[str, Any]]) -> list[Asked]:
 
 def choose(rows: Sequence[Asked], weight: float) -> list[Chosen]:
     """Choose the best candidate like the product; `weight`: of the logit, 0 without the reader."""
-    choice = extractive.model()["choice"]
     chosen = []
     for query, pool, right, answerable, logits in rows:
-        scores = [extractive.weighted(choice, each.features._asdict()) for each in pool]
-        scores = extractive.mixed(scores, logits if weight else {}, weight)
+        scores = extractive.mixed(extractive.choice_scores(pool), logits if weight else {}, weight)
         best = int(np.argmax(scores))
         beside = asked_rows(query, pool, best)
         signs = extractive.signs_of(pool, scores, best, logits, beside)

@@ -16,18 +16,18 @@ import gzip
 import json
 import random
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from docstokg.adapters.onnx.reader import LONGEST_PAIR, LONGEST_QUESTION
+from docstokg.adapters.onnx.reader import LONGEST_PAIR, SEP, paired
 from docstokg.adapters.onnx.wordpieces import cassette_model, open_tokenizer
 
 BATCH, GROUP, WARM_UP = 16, 6, 30
 LAYERS, FROZEN, HEADS = 6, 2, 12
-CLS, SEP = 101, 102
 LENGTHS = (48, 64, 80, LONGEST_PAIR)
 
 type Weights = dict[str, Any]
@@ -57,8 +57,7 @@ class Batches:
         self._groups, self._draw = groups, draw
         self._others: list[str] = []
         self._waiting: dict[int, list[tuple[bool, list[list[int]]]]] = {n: [] for n in LENGTHS}
-        self._tokenizer = open_tokenizer(cassette_model() / "tokenizer.json", LONGEST_PAIR)
-        self._tokenizer.no_truncation()
+        self._tokenizer = open_tokenizer(cassette_model() / "tokenizer.json", None)
 
     def __next__(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
         """Return word pieces (BATCH * GROUP, length) and, per group, whether its first answers."""
@@ -83,11 +82,10 @@ class Batches:
         return bool(right), [self._pieces(group["q"], text) for text in texts]
 
     def _pieces(self, question: str, text: str) -> list[int]:
-        opening, closing = (
+        pieces = (
             self._tokenizer.encode(part, add_special_tokens=False).ids for part in (question, text)
         )
-        start = [CLS, *opening[:LONGEST_QUESTION], SEP]
-        return [*start, *closing[: LONGEST_PAIR - len(start) - 1], SEP]
+        return list(chain(*paired(*pieces)))
 
 
 def logits(weights: Weights, words: Any, ids: Any) -> Any:

@@ -3,7 +3,6 @@
 import random
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -22,6 +21,8 @@ from docstokg.errors import Misconfigured, Timeout
 from docstokg.ports import embed_questions
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
+from tests.builders import ran
+from tests.plans import soon
 from training import onnx_graphs
 
 SEIZURES = "The child has recurrent epileptic seizures."
@@ -112,7 +113,7 @@ def test_time_that_is_up_is_a_timeout(minilm: OnnxMiniLm, splade: OnnxSplade) ->
 @needs_minilm
 @pytest.mark.parametrize("content", [None, b"", b"not a model at all"])
 def test_missing_or_broken_models_name_their_installation(
-    tmp_path: Path, content: bytes | None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes | None
 ) -> None:
     model = tmp_path / "model.onnx"
     weights = tmp_path / "model.safetensors"
@@ -120,10 +121,11 @@ def test_missing_or_broken_models_name_their_installation(
         model.write_bytes(content)
         weights.write_bytes(content)
     (tmp_path / "tokenizer.json").write_bytes((cassette_model() / "tokenizer.json").read_bytes())
+    monkeypatch.setattr(onnx_splade, "cassette_model", lambda: tmp_path)
     with pytest.raises(Misconfigured, match="install the local models"):
         OnnxMiniLm(str(model)).warm()
     with pytest.raises(Misconfigured, match="install the local models"):
-        OnnxSplade(str(tmp_path)).warm()
+        OnnxSplade().warm()
 
 
 @needs_splade
@@ -247,8 +249,8 @@ def test_vectors_are_those_of_the_installed_model(
         assert np.abs(vector - other).max() <= TOLERANCE
         assert vector @ other > 0.999999
     # Alone or beside others, asked for or loaded, to the last bit.
-    assert minilm.embed(texts[::-1], Deadline.after(60.0))[::-1] == minilm.embed(texts, None)
-    assert minilm.embed([SEIZURES], Deadline.after(60.0))[0] == minilm.embed(texts, None)[0]
+    assert minilm.embed(texts[::-1], soon())[::-1] == minilm.embed(texts, None)
+    assert minilm.embed([SEIZURES], soon())[0] == minilm.embed(texts, None)[0]
 
 
 @needs_minilm
@@ -278,17 +280,13 @@ def folder(tmp_path: Path) -> Path:
 def test_folder_encoders_read_as_their_files_say(folder: Path, installed: OnnxMiniLm) -> None:
     texts = [SEIZURES, TAXES, "word " * 300]
     plain = FolderEncoder(folder)
-    assert (
-        plain.embed(texts, None)
-        == plain.embed(texts, Deadline.after(60.0))
-        == installed.embed(texts, None)
-    )
+    assert plain.embed(texts, None) == plain.embed(texts, soon()) == installed.embed(texts, None)
     prompts = '{"prompts": {"query": "query: ", "document": "passage: "}}'
     (folder / "config_sentence_transformers.json").write_text(prompts)
     encoder = FolderEncoder(folder)
     expected = plain.embed([f"query: {text}" for text in texts[:2]], None)
     assert (
-        encoder.embed_questions(texts[:2], Deadline.after(60.0))
+        encoder.embed_questions(texts[:2], soon())
         == encoder.embed_questions(texts[:2], None)
         == expected
     )
@@ -306,13 +304,9 @@ def test_folder_encoders_read_as_their_files_say(folder: Path, installed: OnnxMi
     chosen = Wiring(settings).embedder()
     assert chosen is not None
     # The cache keeps what a text is as a question apart from what it is as a passage.
-    assert chosen.embed([SEIZURES], Deadline.after(60.0)) == first.embed([SEIZURES], None)
-    assert embed_questions(chosen, [SEIZURES], Deadline.after(60.0)) == first.embed_questions(
-        [SEIZURES], None
-    )
-    assert embed_questions(chosen, [SEIZURES], Deadline.after(60.0)) != chosen.embed(
-        [SEIZURES], None
-    )
+    assert chosen.embed([SEIZURES], soon()) == first.embed([SEIZURES], None)
+    assert embed_questions(chosen, [SEIZURES], soon()) == first.embed_questions([SEIZURES], None)
+    assert embed_questions(chosen, [SEIZURES], soon()) != chosen.embed([SEIZURES], None)
     # What was stored by one is not compared with what another one reads.
     assert len({plain.model, encoder.model, first.model}) == 3
 
@@ -321,15 +315,9 @@ def test_folder_encoders_read_as_their_files_say(folder: Path, installed: OnnxMi
 def test_families_read_as_their_model_cards_say(folder: Path) -> None:
     plain = FolderEncoder(folder)
     e5, bge = (FolderEncoder(shutil.copytree(folder, folder / f"my-{n}")) for n in ("e5", "bge"))
-    assert e5.embed([TAXES], Deadline.after(60.0)) == plain.embed([f"passage: {TAXES}"], None)
-    assert e5.embed_questions([TAXES], Deadline.after(60.0)) == plain.embed(
-        [f"query: {TAXES}"], None
-    )
-    assert (
-        bge.embed([TAXES], Deadline.after(60.0))
-        == bge.embed([TAXES], None)
-        != plain.embed([TAXES], None)
-    )
+    assert e5.embed([TAXES], soon()) == plain.embed([f"passage: {TAXES}"], None)
+    assert e5.embed_questions([TAXES], soon()) == plain.embed([f"query: {TAXES}"], None)
+    assert bge.embed([TAXES], soon()) == bge.embed([TAXES], None) != plain.embed([TAXES], None)
     assert bge.embed_questions([TAXES], None) != bge.embed([TAXES], None)
 
 
@@ -356,6 +344,4 @@ print(Wiring(Settings()).reader())
 
 def test_reader_is_absent_without_its_packages() -> None:
     """As in the function that synthesizes, which must answer nevertheless."""
-    command = [sys.executable, "-c", WITHOUT_PACKAGES]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout == "None\n"
+    assert ran(sys.executable, "-c", WITHOUT_PACKAGES, check=True).stdout == "None\n"

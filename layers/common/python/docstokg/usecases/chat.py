@@ -34,7 +34,7 @@ from docstokg.contracts.request import (
 )
 from docstokg.contracts.response import FieldProblem, Problem
 from docstokg.usecases.intake import field_of, parse
-from docstokg.usecases.problems import PROBLEM_TYPE, problem_reply
+from docstokg.usecases.problems import JSON_TYPE, PROBLEM_TYPE, json_reply, problem_reply
 
 STYLE_CUT = f"The system prompt was cut to {MAX_STYLE_CHARACTERS} characters."
 PARTS_UNREAD = "Images, audio and files in messages are not read."
@@ -44,7 +44,6 @@ NO_SCHEMA = "schema_unsupported"
 _JSON_FIELDS = ("answer", "citations", "confidence")
 DEFAULT_TOKENS = 512
 MOST_TOKENS = 4096
-JSON_TYPE = "application/json"
 _ERROR_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 _QUESTION, _HISTORY, _STYLE = "$.query", "$.history", "$.synthesis.system_prompt"
 _STORED = ("previous_response_id", "conversation", "prompt", "background")
@@ -280,7 +279,7 @@ def models_reply(caller: Caller, models: tuple[str, ...], stored: Collection[str
     namespaces = sorted(granted - {"*", "default"})
     ids = [*models, *(f"{model}@{namespace}" for model in models for namespace in namespaces)]
     listed = ModelList(data=tuple(ListedModel(id=name) for name in ids))
-    return json_sent(listed.model_dump_json())
+    return json_reply(listed)
 
 
 def model_reply(envelope: Envelope, models: tuple[str, ...]) -> Reply:
@@ -289,14 +288,8 @@ def model_reply(envelope: Envelope, models: tuple[str, ...]) -> Reply:
     model, namespace = model_and_namespace(name, models)
     is_named = namespace is None or re.fullmatch(NAMESPACE_PATTERN, namespace)
     if model in models and is_named and (not namespace or envelope.caller.may_read(namespace)):
-        return json_sent(ListedModel(id=name).model_dump_json())
-    error = FieldProblem(path="$.model", code=MODEL_NOT_FOUND, message=NO_MODEL)
-    return problem_reply(404, MODEL_NOT_FOUND, "", envelope.request_id, (error,))
-
-
-def json_sent(body: str, kind: str = JSON_TYPE) -> Reply:
-    """Return a successful reply."""
-    return Reply(statusCode=200, body=body, headers={"Content-Type": kind})
+        return json_reply(ListedModel(id=name))
+    return problem_reply(404, MODEL_NOT_FOUND, "", envelope.request_id, (NO_NAMESPACE,))
 
 
 def error_reply(reply: Reply) -> Reply:

@@ -32,8 +32,9 @@ from docstokg.contracts.envelope import Reply
 from docstokg.contracts.response import Citation, RAGResponse
 from docstokg.contracts.state import Plan, Synthesis
 from docstokg.domain.answer.notices import CUT_SHORT, SYNTHESIS_UNAVAILABLE
-from docstokg.usecases.chat import JSON_TYPE, error_reply, json_sent
+from docstokg.usecases.chat import error_reply
 from docstokg.usecases.links import is_web, passage_link
+from docstokg.usecases.problems import json_reply
 
 WARNING_HEADER = "X-Docstokg-Warning"
 UNCITED_SHOWN = 5
@@ -71,14 +72,14 @@ def chat_reply(reply: Reply, plan: Plan, synthesis: Synthesis | None, public_url
                 model_response.model_dump(mode="json"),
             )
             body = events.opening() + events.delta(text) + events.closing(whole)
-            reply = json_sent(body, EVENTS_TYPE)
+            reply = _streamed(body)
         else:
-            reply = json_sent(model_response.model_dump_json())
+            reply = json_reply(model_response)
     elif chat.stream:
         event = compact_json(_event(completion, chat))
-        reply = json_sent(f"data: {event}\n\ndata: [DONE]\n\n", EVENTS_TYPE)
+        reply = _streamed(f"data: {event}\n\ndata: [DONE]\n\n")
     else:
-        reply = json_sent(completion.model_dump_json())
+        reply = json_reply(completion)
     if not chat.warnings:
         return reply
     headers = {**reply.headers, WARNING_HEADER: " ".join(chat.warnings)}
@@ -98,10 +99,11 @@ def _model_error(response: RAGResponse, synthesis: Synthesis | None, evidence: E
         param="model" if status == 404 else None,
         code=code,
     )
-    body = ErrorReply(error=error, docstokg=evidence).model_dump_json()
-    return json_sent(body).model_copy(
-        update={"statusCode": status, "headers": {"Content-Type": JSON_TYPE, **headers}}
-    )
+    return json_reply(ErrorReply(error=error, docstokg=evidence), status, **headers)
+
+
+def _streamed(body: str) -> Reply:
+    return Reply(statusCode=200, body=body, headers={"Content-Type": EVENTS_TYPE})
 
 
 def _completion(

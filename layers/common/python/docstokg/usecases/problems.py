@@ -10,7 +10,7 @@ from docstokg.contracts.response import FieldProblem, Problem
 from docstokg.errors import DocsToKGError, QuotaExceeded, Timeout, Unavailable, cause
 from docstokg.observability import Telemetry
 
-PROBLEM_TYPE = "application/problem+json"
+JSON_TYPE, PROBLEM_TYPE = "application/json", "application/problem+json"
 FAILURES: tuple[tuple[type[DocsToKGError], int, str, str], ...] = (
     (QuotaExceeded, 429, "too_many_requests", "Try again later."),
     (Timeout, 504, "workflow_timeout", "It ran out of time."),
@@ -21,7 +21,7 @@ FAILURES: tuple[tuple[type[DocsToKGError], int, str, str], ...] = (
 
 def json_reply(body: BaseModel, status: int = 200, **headers: str) -> Reply:
     """Return a message as a JSON reply; `headers`: more headers, named exactly so."""
-    media = {"Content-Type": "application/json", **headers}
+    media = {"Content-Type": JSON_TYPE, **headers}
     return Reply(statusCode=status, body=body.model_dump_json(), headers=media)
 
 

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 from docstokg.contracts.language_models import ModelAccess
 from docstokg.contracts.response import CheckedBy, CheckProblem
 from docstokg.domain.answer.observations import MISSING, observations
-from docstokg.domain.answer.prompt import defused
+from docstokg.domain.answer.prompt import in_line
 from docstokg.domain.answer.quotation import find_quotation
 from docstokg.domain.answer.windows import best_windows
 from docstokg.domain.deadline import Deadline
@@ -184,7 +184,7 @@ def _decision(
 
 def holds(source: str, quote: str) -> bool:
     """Return whether a source contains a quote, apart from white space and prompt fences."""
-    return " ".join(defused(quote).split()) in " ".join(defused(source).split())
+    return in_line(quote) in in_line(source)
 
 
 def _context(quote: str, sources: Sequence[str]) -> str | None:
@@ -192,10 +192,10 @@ def _context(quote: str, sources: Sequence[str]) -> str | None:
 
     A quote is whole words, at least five or a whole sentence, row or item.
     """
-    plain = " ".join(defused(quote).split())
+    plain = in_line(quote)
     is_short = len(WORD.findall(plain)) < LEAST_WORDS
     for source in sources:
-        text = " ".join(defused(source).split())
+        text = in_line(source)
         match = re.search(rf"(?<!\w){re.escape(plain)}(?!\w)", text) if plain else None
         if match is None or (is_short and find_quotation(quote, source, ()) is None):
             continue

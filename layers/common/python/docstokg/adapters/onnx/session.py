@@ -1,14 +1,15 @@
 """onnxruntime sessions."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from docstokg.errors import Misconfigured
+from docstokg.errors import Misconfigured, Unavailable
 
 FOLDER = "session.model_external_initializers_file_folder_path"
 
 
-def vendor_errors() -> tuple[type[Exception], ...]:
+def _vendor_errors() -> tuple[type[Exception], ...]:
     """Return onnxruntime's errors, RuntimeError and ValueError for an `except`; imports it."""
     from onnxruntime.capi import onnxruntime_pybind11_state as state
 
@@ -18,6 +19,19 @@ def vendor_errors() -> tuple[type[Exception], ...]:
         if isinstance(thing, type) and issubclass(thing, Exception)
     )
     return (*classes, RuntimeError, ValueError)
+
+
+def run_session(
+    session: Any, outputs: list[str] | None, feed: Mapping[str, Any], model: str
+) -> Any:
+    """Return the named outputs (None: all) for inputs by name.
+
+    `model`: name in the message of `Unavailable`, which is raised if the model fails.
+    """
+    try:
+        return session.run(outputs, feed)
+    except _vendor_errors() as broken:
+        raise Unavailable(f"{model} failed: {broken}") from broken
 
 
 def open_session(model: Path, threads: int, remedy: str, weights: Path | None = None) -> Any:
@@ -38,5 +52,5 @@ def open_session(model: Path, threads: int, remedy: str, weights: Path | None = 
     source = str(model) if weights is None else model.read_bytes()
     try:
         return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
-    except vendor_errors() as broken:
+    except _vendor_errors() as broken:
         raise Misconfigured(f"{model} is not a readable model: {remedy}") from broken

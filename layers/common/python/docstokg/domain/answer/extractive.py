@@ -163,10 +163,9 @@ def choose(
     kinds = asked_kinds(query)
     if all(candidate.features.kind_missed for candidate in pool):
         return None
-    weights = model()
-    scores = [weighted(weights["choice"], candidate.features._asdict()) for candidate in pool]
+    scores = choice_scores(pool)
     logits = compared(query, pool, scores, reader)
-    fitted = weights["with_reader" if logits else "without_reader"]
+    fitted = _fitted(logits)
     scores = mixed(scores, logits, fitted["logit"])
     best = _best(pool, scores)
     linked = linked and not pool[best].is_labelled
@@ -320,7 +319,7 @@ def agreeing(pool: Sequence[Candidate], best: int) -> list[int]:
             return False
         common = chosen.covered.keys() & candidate.covered.keys()
         is_measured = bool(numbers) and len(common) >= SAME * len(chosen.covered) > 0
-        return is_measured or alike(chosen, candidate)
+        return is_measured or alike(chosen.words, candidate.words)
 
     return [place for place, candidate in enumerate(pool) if place == best or agrees(candidate)]
 
@@ -374,11 +373,19 @@ def _alone(
     keys = [(candidate.block.rank, candidate.unit.start) for candidate in remaining]
     by_key = {(pool[at].block.rank, pool[at].unit.start): logit for at, logit in logits.items()}
     read_logits = {place: by_key[key] for place, key in enumerate(keys) if key in by_key}
-    scores = [weighted(model()["choice"], candidate.features._asdict()) for candidate in remaining]
-    scores = mixed(
-        scores, read_logits, model()["with_reader" if read_logits else "without_reader"]["logit"]
-    )
+    scores = mixed(choice_scores(remaining), read_logits, _fitted(read_logits)["logit"])
     return signs_of(remaining, scores, keys.index((rank, pool[best].unit.start)), read_logits)
+
+
+def choice_scores(pool: Iterable[Candidate]) -> list[float]:
+    """Return the fitted score of each candidate, without the reader."""
+    choice = model()["choice"]
+    return [weighted(choice, candidate.features._asdict()) for candidate in pool]
+
+
+def _fitted(logits: Mapping[int, float]) -> Mapping[str, Any]:
+    fitted: Mapping[str, Any] = model()["with_reader" if logits else "without_reader"]
+    return fitted
 
 
 def logistic(fitted: Mapping[str, Any], values: Mapping[str, float]) -> float:

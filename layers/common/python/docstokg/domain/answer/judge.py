@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from docstokg.contracts.judgements import Judgement
-from docstokg.domain.answer.prompt import chat, defused, fenced, rows_schema
+from docstokg.domain.answer.prompt import chat, fenced, in_line, rows_schema
 from docstokg.domain.foreign_json import parsed
 from docstokg.errors import WrongAnswer
 
@@ -38,7 +38,7 @@ def messages(statements: Sequence[tuple[str, Sequence[str]]]) -> tuple[dict[str,
     sources = [fenced(passage, rank) for passage, rank in numbers.items()]
     claims = [
         f"Statement {n} (passages {', '.join(str(numbers[passage]) for passage in passages)}): "
-        f"{' '.join(defused(statement).split())}"
+        f"{in_line(statement)}"
         for n, (statement, passages) in enumerate(statements, 1)
     ]
     return chat(_RULES, "\n\n".join((*sources, *claims)))

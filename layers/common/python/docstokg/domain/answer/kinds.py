@@ -1,7 +1,7 @@
 """Kinds of values that a question asks for.
 
 `question_kinds.txt` lists patterns of questions in English, German, French, Spanish, Italian,
-Portuguese and Dutch: for a number, a time, or several rows ("many"); "label" lists nouns that
+Portuguese and Dutch: for a number or several rows ("many"); "label" lists nouns that
 precede the number of a part ("step 4"), "saying" verbs that ask for its text.
 """
 
@@ -13,11 +13,8 @@ from importlib import resources
 from docstokg.domain.text.values import values
 from docstokg.domain.text.words import FOREIGN, STOP_WORDS, WORD, normalise, stem
 
-_KINDS = ("number", "time", "many")
-_VALUES = {
-    "number": ("number", "amount", "ordinal", "date"),
-    "time": ("date", "day", "clock", "ordinal", "amount"),
-}
+_KINDS = ("number", "many")
+_NUMBERS = frozenset(("number", "amount", "ordinal", "date"))
 
 
 @cache
@@ -80,7 +77,7 @@ def asked_kinds(question: str) -> tuple[str, ...]:
     return tuple(kind for kind in _KINDS if _asking()[kind].search(question))
 
 
-def holds(kind: str, text: str, question: Collection[str] = ()) -> bool:
-    """Return whether a text has a value of a kind apart from the stems of the question."""
+def has_number(text: str, question: Collection[str]) -> bool:
+    """Return whether a text has a number apart from the stems of the question."""
     others = WORD.sub(lambda word: "" if stem(normalise(word[0])) in question else word[0], text)
-    return any(value.kind in _VALUES.get(kind, ()) for value in values(others))
+    return any(value.kind in _NUMBERS for value in values(others))

@@ -138,6 +138,11 @@ def defused(text: str) -> str:
     return _BLANK_LINES.sub("\n", plain).strip()
 
 
+def in_line(text: str) -> str:
+    """Return defused text on one line."""
+    return " ".join(defused(text).split())
+
+
 def printable(text: str) -> str:
     """Return a text without control, format, surrogate, private and unassigned characters."""
     if text.translate(_BREAKS).isprintable():
@@ -162,7 +167,7 @@ def _fact(fact: GraphFact, included: Collection[int] | None) -> str:
 
 
 def _field(text: str) -> str:
-    return " ".join(defused(text).split())[:_LONGEST_FIELD]
+    return in_line(text)[:_LONGEST_FIELD]
 
 
 # Control, format (bidi, zero width, tags), surrogate, private and unassigned characters.

@@ -3,11 +3,11 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from docstokg.contracts.state import Block
-from docstokg.domain.answer.kinds import Label, asked_kinds, holds, named_label, opening_label
+from docstokg.domain.answer.kinds import Label, asked_kinds, has_number, named_label, opening_label
 from docstokg.domain.answer.parts import Part, units
 from docstokg.domain.text.names import capitalised_names
 from docstokg.domain.text.values import Value, is_stated, values
@@ -36,7 +36,7 @@ class Features(NamedTuple):
     `cosine`: of question and nearest sentence. `words`: share of the question's words, weighted by
     rarity; a value in another notation counts; `words_around`: with title, heading and previous
     sentence. `place`: of its passage, 0 to 1. `long`: words above ten, in tens. `kind_missed`: 1 if
-    the unit lacks the expected kind of answer, such as a number. `name_missed`: 1 for a row, where
+    the unit lacks a number that the question asks for. `name_missed`: 1 for a row, where
     no name of the question is in it or around it. `defines`: 1 if it opens the page or section of
     the term that the question asks to define, 2 to 4 as returned by `label_fit`.
     """
@@ -74,10 +74,10 @@ def stems(text: str) -> tuple[str, ...]:
     return content_stems(_ID_COLON.sub("", _NAMED_A.sub("a0", text)))
 
 
-def alike(first: Candidate, second: Candidate) -> bool:
-    """Return whether the Dice coefficient of two candidates' stems is at least 0.6."""
-    size = len(first.words) + len(second.words)
-    return 2 * len(first.words & second.words) >= SAME * size > 0
+def alike(first: Set[str], second: Set[str]) -> bool:
+    """Return whether the Dice coefficient of two sets of stems is at least 0.6."""
+    size = len(first) + len(second)
+    return 2 * len(first & second) >= SAME * size > 0
 
 
 def rarities(texts: Sequence[Collection[str]]) -> dict[str, float]:
@@ -166,7 +166,8 @@ def candidates(query: str, blocks: Sequence[Block]) -> list[Candidate]:
     rarity = {word: weights.get(word, math.log(1 + len(rows))) for word in question}
     total = sum(rarity.values()) or 1.0
     numbers, term, label = asked_values(query), defined_name(query), named_label(query)
-    kinds = asked_kinds(query)
+    # Times are not required, since many have no digits ("at dawn").
+    asks_number = "number" in asked_kinds(query)
     # German writes all nouns with capitals.
     proper = capitalised_names(query) if is_english(query) else ()
     names_asked = {word for name in proper for word in stems(name)}
@@ -191,7 +192,7 @@ def candidates(query: str, blocks: Sequence[Block]) -> list[Candidate]:
             words_around=share(aliased | wider, f"{around} {unit.text}"),
             place=min(place, _LAST_PLACE) / _LAST_PLACE,
             long=max(0, min(_LONG_WORDS, len(words)) - _SHORT_WORDS) / 10,
-            kind_missed=float(misses(kinds, unit.text, question)),
+            kind_missed=float(asks_number and not has_number(unit.text, question)),
             name_missed=float(
                 unit.kind == "row" and bool(names_asked) and names_asked.isdisjoint(aliased | wider)
             ),
@@ -225,14 +226,6 @@ def labels_of(unit: Part, block: Block) -> list[Label | None]:
 def section_of(block: Block) -> str:
     """Return the heading of a block's innermost section; "" without one."""
     return block.section.rpartition(" > ")[2]
-
-
-def misses(kinds: Collection[str], text: str, question: Collection[str]) -> bool:
-    """Return whether a text has no number although the kinds include one.
-
-    Times are not required, since many have no digits ("at dawn").
-    """
-    return "number" in kinds and not holds("number", text, question)
 
 
 def _defines(term: tuple[str, ...], unit: Part, block: Block) -> float:

@@ -7,7 +7,7 @@ from itertools import pairwise
 from docstokg.contracts.state import Block
 from docstokg.domain.answer.kinds import asked_kinds
 from docstokg.domain.answer.parts import Part
-from docstokg.domain.answer.reader_features import Candidate, asked_values, stems
+from docstokg.domain.answer.reader_features import Candidate, alike, asked_values, stems
 from docstokg.domain.text.names import capitalised_names
 from docstokg.domain.text.snippets import coverage, question_stems
 from docstokg.domain.text.values import values
@@ -15,7 +15,6 @@ from docstokg.domain.text.words import WORD, fold, normalise
 
 # Maximum number of rows, and of statements of the same form, in an answer.
 MOST_ROWS, MOST_STATEMENTS = 12, 6
-_SAME_FORM = 0.6
 _COMPARING = re.compile(
     r"\b(?:than|compare\w*|comparison|difference|differ|both|versus|vs|common|or|als|verglichen"
     r"|unterschied|oder|beide|que|ou|o|di|che|dan|of)\b",
@@ -130,7 +129,7 @@ def parallel(query: str, pool: Sequence[Candidate], best: int, *, every: bool) -
     same = [
         place
         for place, candidate in enumerate(pool)
-        if place == best or _overlap(form, _form(candidate)) >= _SAME_FORM
+        if place == best or alike(form, _form(candidate))
     ]
     if every and not is_comparison:
         numbers = asked_values(query)
@@ -161,7 +160,3 @@ def _form(candidate: Candidate) -> frozenset[str]:
     lead = {normalise(first[0])} if first is not None and first[0][:1].isupper() else set()
     words = candidate.words - names - lead
     return frozenset(word for word in words if not any(map(str.isdigit, word)))
-
-
-def _overlap(first: frozenset[str], second: frozenset[str]) -> float:
-    return 2 * len(first & second) / (len(first) + len(second) or 1)

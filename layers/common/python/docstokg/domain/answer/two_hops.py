@@ -34,7 +34,11 @@ def pairs(query: str, pool: Sequence[Candidate], scores: Sequence[float]) -> lis
     result = []
     for (first, second), bridge in _bridges(query, pool).items():
         start, end = pool[first], pool[second]
-        if start.covered and end.covered.keys() - start.covered.keys() and not alike(start, end):
+        if (
+            start.covered
+            and end.covered.keys() - start.covered.keys()
+            and not alike(start.words, end.words)
+        ):
             signs = signs_together(pool, scores, (first, second), bridge)
             result.append(Pair((first, second), signs))
     return result
