@@ -20,6 +20,7 @@ from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from tests.faults.test_remote_providers import FAILURES
 from tests.model_server import ModelServer, serving, vector
+from tests.plans import soon
 from tests.signatures import REGION, Signed, be_a_role, problem
 
 TITAN, V3, V4 = "amazon.titan-embed-text-v2:0", "cohere.embed-multilingual-v3", "cohere.embed-v4:0"
@@ -56,9 +57,7 @@ def test_vectors_come_back_in_order_by_signed_calls(
 ) -> None:
     texts = [f"text number {place}" for place in range(70)]
     encoder = embedder(server.url, model)
-    assert encoder.embed(texts, Deadline.after(5.0)) == tuple(
-        pack(vector(text, 8)) for text in texts
-    )
+    assert encoder.embed(texts, soon()) == tuple(pack(vector(text, 8)) for text in texts)
     assert encoder.model == model.removeprefix("eu.")
     assert len(server.requests) == calls
     quoted = model.replace(":", "%3A")
@@ -68,8 +67,8 @@ def test_vectors_come_back_in_order_by_signed_calls(
 def test_questions_are_marked_and_long_texts_are_cut(server: ModelServer) -> None:
     for model, longest in ((V3, 2048), (V4, 128_000)):
         encoder = embedder(server.url, model)
-        encoder.embed(["x" * 200_000], Deadline.after(5.0))
-        embed_questions(encoder, ["why?"], Deadline.after(5.0))
+        encoder.embed(["x" * 200_000], soon())
+        embed_questions(encoder, ["why?"], soon())
         passage, question = (body for _, body in server.requests[-2:])
         assert len(passage["texts"][0]) == longest
         assert (passage["input_type"], question["input_type"]) == (
@@ -77,16 +76,14 @@ def test_questions_are_marked_and_long_texts_are_cut(server: ModelServer) -> Non
             "search_query",
         )
         assert passage.get("output_dimension") == (8 if model == V4 else None)
-    embedder(server.url).embed(["x" * 200_000], Deadline.after(5.0))
+    embedder(server.url).embed(["x" * 200_000], soon())
     _, body = server.requests[-1]
     assert body == {"inputText": "x" * 8192, "dimensions": 8, "normalize": True}
 
 
 def test_vectors_have_unit_length_and_the_models_dimension(server: ModelServer) -> None:
     server.dimension = 1024
-    (packed_vector,) = embedder(server.url, dimension=None).embed(
-        ["a red fox"], Deadline.after(5.0)
-    )
+    (packed_vector,) = embedder(server.url, dimension=None).embed(["a red fox"], soon())
     assert len(packed_vector) == 4 * 1024
     assert math.isclose(float(unpack(packed_vector) @ unpack(packed_vector)), 1.0, rel_tol=1e-5)
 
@@ -148,20 +145,20 @@ BAD_COHERE: dict[str, Any] = {
 def test_wrong_titan_vectors_never_get_through(server: ModelServer, case: str) -> None:
     server.tamper = lambda _, payload: payload | {"embedding": BAD_TITAN[case]}
     with pytest.raises(WrongAnswer):
-        embedder(server.url).embed(["a", "b"], Deadline.after(2.0))
+        embedder(server.url).embed(["a", "b"], soon())
 
 
 @pytest.mark.parametrize("case", BAD_COHERE)
 def test_wrong_cohere_vectors_never_get_through(server: ModelServer, case: str) -> None:
     server.tamper = lambda _, payload: payload | {"embeddings": BAD_COHERE[case]}
     with pytest.raises(WrongAnswer):
-        embedder(server.url, V4).embed(["a", "b"], Deadline.after(2.0))
+        embedder(server.url, V4).embed(["a", "b"], soon())
 
 
 @pytest.mark.parametrize("model", ["amazon.rerank-v1:0", "cohere.rerank-v3-5:0"])
 def test_scores_come_back_in_order_of_the_passages(server: ModelServer, model: str) -> None:
     ranker = reranker(server.url, model)
-    assert ranker.rank("red fox", ["blue", "red fox", "a fox"], Deadline.after(2.0)) == (
+    assert ranker.rank("red fox", ["blue", "red fox", "a fox"], soon()) == (
         0.0,
         1.0,
         0.5,
@@ -170,7 +167,7 @@ def test_scores_come_back_in_order_of_the_passages(server: ModelServer, model: s
     assert path == f"/v1/model/{model.replace(':', '%3A')}/invoke"
     expected = {"query": "red fox", "documents": ["blue", "red fox", "a fox"], "top_n": 3}
     assert body == expected | ({"api_version": 2} if model.startswith("cohere") else {})
-    assert ranker.rank("q", [], Deadline.after(30.0)) == ()
+    assert ranker.rank("q", [], soon()) == ()
     assert reranker(server.url).model == "amazon.rerank-v1:0"
 
 
@@ -214,11 +211,9 @@ def test_settings_choose_the_provider(server: ModelServer, tmp_path: Path) -> No
     wiring = Wiring(settings)
     encoder, ranks = wiring.embedder(), wiring.reranker()
     assert encoder is not None and ranks is not None
-    assert embed_questions(encoder, ["a"], Deadline.after(2.0)) == encoder.embed(
-        ["a"], Deadline.after(2.0)
-    )
+    assert embed_questions(encoder, ["a"], soon()) == encoder.embed(["a"], soon())
     assert len(server.requests) == 2, "a question and a passage are cached apart"
-    assert ranks.rank("a", ["a"], Deadline.after(2.0)) == (1.0,)
+    assert ranks.rank("a", ["a"], soon()) == (1.0,)
 
 
 def test_settings_that_cannot_work(monkeypatch: pytest.MonkeyPatch) -> None:

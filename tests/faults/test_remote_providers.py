@@ -23,6 +23,7 @@ from docstokg.errors import (
     WrongAnswer,
 )
 from tests.model_server import ModelServer, vector
+from tests.plans import soon
 
 
 def embedder(url: str, provider: str = "openai", fallback: str | None = None) -> HttpEmbedder:
@@ -42,7 +43,7 @@ def reranker(url: str, provider: str = "cohere") -> HttpReranker:
 @pytest.mark.parametrize("provider", ["openai", "jina", "hf"])
 def test_vectors_come_back_ordered_and_of_unit_length(server: ModelServer, provider: str) -> None:
     texts = [f"text number {place}" for place in range(70)]
-    vectors = embedder(server.url, provider).embed(texts, Deadline.after(5.0))
+    vectors = embedder(server.url, provider).embed(texts, soon())
     assert vectors == tuple(pack(vector(text, 8)) for text in texts)
     assert math.isclose(float(unpack(vectors[0]) @ unpack(vectors[0])), 1.0, rel_tol=1e-5)
     paths = {path for path, _ in server.requests}
@@ -101,7 +102,7 @@ BAD_VECTORS = {
 def test_wrong_vectors_never_get_through(server: ModelServer, case: str) -> None:
     server.tamper = BAD_VECTORS[case]
     with pytest.raises(WrongAnswer):
-        embedder(server.url).embed(["a", "b"], Deadline.after(2.0))
+        embedder(server.url).embed(["a", "b"], soon())
 
 
 def test_five_failures_stop_requests_until_a_trial_succeeds(server: ModelServer) -> None:
@@ -109,7 +110,7 @@ def test_five_failures_stop_requests_until_a_trial_succeeds(server: ModelServer)
     endpoint = Endpoint(f"{server.url}/embeddings", None, clock=lambda: now)
 
     def post() -> Any:
-        return endpoint.post({"model": "m", "input": ["a"]}, Deadline.after(30.0), dict)
+        return endpoint.post({"model": "m", "input": ["a"]}, soon(), dict)
 
     server.mode = "error_500"
     for _ in range(5):
@@ -125,12 +126,10 @@ def test_five_failures_stop_requests_until_a_trial_succeeds(server: ModelServer)
 
 @pytest.mark.parametrize("provider", ["cohere", "jina"])
 def test_scores_come_back_in_order_of_the_passages(server: ModelServer, provider: str) -> None:
-    scores = reranker(server.url, provider).rank(
-        "red fox", ["blue", "red fox", "a fox"], Deadline.after(2.0)
-    )
+    scores = reranker(server.url, provider).rank("red fox", ["blue", "red fox", "a fox"], soon())
     assert scores == (0.0, 1.0, 0.5)
     assert server.requests[0][0] == "/v1/rerank"
-    assert reranker(server.url).rank("q", [], Deadline.after(30.0)) == ()
+    assert reranker(server.url).rank("q", [], soon()) == ()
 
 
 BAD_SCORES = {
@@ -150,7 +149,7 @@ BAD_SCORES = {
 def test_wrong_scores_never_order_anything(server: ModelServer, case: str) -> None:
     server.tamper = BAD_SCORES[case]
     with pytest.raises(WrongAnswer):
-        reranker(server.url).rank("q", ["a", "b"], Deadline.after(2.0))
+        reranker(server.url).rank("q", ["a", "b"], soon())
 
 
 def test_settings_that_cannot_work() -> None:
@@ -175,10 +174,10 @@ def test_a_connection_is_reused_and_reopened_when_lost(
 ) -> None:
     two = embedder(server.url)
     for text in ("a", "b", "c"):
-        two.embed([text], Deadline.after(2.0))
+        two.embed([text], soon())
     assert server.connections == 1
     server.hang_up = True
-    two.embed(["d"], Deadline.after(2.0))
-    two.embed(["e"], Deadline.after(2.0))
+    two.embed(["d"], soon())
+    two.embed(["e"], soon())
     assert server.connections > 1
     assert len(server.requests) == 5

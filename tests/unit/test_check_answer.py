@@ -9,11 +9,10 @@ from docstokg.contracts.state import Block
 from docstokg.domain.answer import notices
 from docstokg.domain.answer.citations import find_markers
 from docstokg.domain.answer.statements import MOST_STATEMENTS, statements
-from docstokg.domain.deadline import Deadline
 from docstokg.errors import Timeout
 from docstokg.usecases.check_answer import check_answer, ground_sentences
 from docstokg.usecases.comparison import Comparison
-from tests.plans import call
+from tests.plans import call, soon
 from tests.word_vectors import WordVectors
 
 SEIZURE = (
@@ -48,7 +47,7 @@ class LateEmbedder(WordVectors):
 
 
 def comparison(embedder=WORDS, log=None) -> Comparison:
-    return Comparison(call(log), embedder, Deadline.after(60.0))
+    return Comparison(call(log), embedder, soon())
 
 
 def check(answer: str, *, embedder=WORDS, log=None, **options):

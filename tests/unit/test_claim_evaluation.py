@@ -63,8 +63,7 @@ def test_a_verifier_is_measured_on_labelled_claims(tmp_path: Path) -> None:
     ]  # fmt: skip
     write_corpus(tmp_path, {"claims.jsonl": rows})
     folder = write_verifier(tmp_path / "model", ["not_entailment", "entailment"])
-    report, file = runner(tmp_path, f"onnx:{folder}")
-    assert report == json.loads(file.read_text("utf-8"))
+    report = reported(tmp_path, f"onnx:{folder}")
     assert (report["verifier"], report["threshold"]) == ("onnx:model", 0.5)
     assert (report["undecided"], report["errors"]) == (0, 0)
     assert [run["name"] for run in report["runs"]] == ["all", "even", "odd"]
@@ -74,14 +73,14 @@ def test_a_verifier_is_measured_on_labelled_claims(tmp_path: Path) -> None:
     assert whole["auc"] == pytest.approx((6 + 0.5) / 7, abs=0.001)
 
 
-def runner(folder: Path, name: str) -> tuple[dict[str, Any], Path]:
+def reported(folder: Path, name: str) -> dict[str, Any]:
     file = folder / "report.json"
     outcome = CliRunner().invoke(
         app, ["eval", str(folder), "--verifier", name, "--json", str(file)]
     )
     assert outcome.exit_code == 0, outcome.output
     assert "AUC" in outcome.output and "balanced accuracy" in outcome.output
-    return json.loads(file.read_text("utf-8")), file
+    return json.loads(file.read_text("utf-8"))
 
 
 def test_the_built_in_score_is_measured_like_verifiers(tmp_path: Path) -> None:
@@ -91,7 +90,7 @@ def test_the_built_in_score_is_measured_like_verifiers(tmp_path: Path) -> None:
         for n in range(6)
     ]
     write_corpus(tmp_path, {"claims.jsonl": rows})
-    report, _ = runner(tmp_path, "support")
+    report = reported(tmp_path, "support")
     assert (report["verifier"], report["runs"][0]["auc"], report["errors"]) == ("support", 1.0, 0)
 
 

@@ -9,7 +9,7 @@ from docstokg.domain.text.sentences import sentences
 from docstokg.domain.text.snippets import coverage, question_stems
 from docstokg.ports import Opinion, Pair
 from docstokg.usecases.verification import Claim, verify
-from tests.plans import call
+from tests.plans import call, soon
 from tests.unit.test_forty_claims import TEXTS
 from tests.workflow.test_cited_inventions import TOPICS
 
@@ -40,7 +40,7 @@ def supported(passage: str, claim: str, quotes: Sequence[str]) -> bool:
         def verify(self, pairs: Sequence[Pair], deadline: Deadline) -> list[Opinion]:
             return [Opinion(1.0, 0.0, tuple(quotes))]
 
-    (decision,) = verify(call(), Judge(), [Claim(claim, (passage,))], Deadline.after(3.0)).decisions
+    (decision,) = verify(call(), Judge(), [Claim(claim, (passage,))], soon()).decisions
     return decision is not None and decision.verdict == "supported"
 
 

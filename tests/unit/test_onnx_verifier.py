@@ -11,6 +11,7 @@ from docstokg.errors import Misconfigured, Timeout, Unavailable, WrongAnswer
 from docstokg.ports import Opinion, Pair
 from tests.onnx_files import FLOAT, write_model
 from tests.onnx_verifiers import write_verifier
+from tests.plans import soon
 
 GATE = "The gate opens at 8 bar."
 LONG = "The lamp was painted green. " * 200
@@ -18,7 +19,7 @@ BINARY = ["not_entailment", "entailment"]
 
 
 def opinion(folder: Path, claim: str, *sources: str, threshold: float = 0.5) -> Opinion | None:
-    (result,) = OnnxVerifier(folder, threshold).verify([Pair(claim, sources)], Deadline.after(20.0))
+    (result,) = OnnxVerifier(folder, threshold).verify([Pair(claim, sources)], soon())
     return result
 
 
@@ -108,7 +109,7 @@ def test_folders_without_a_verifier_are_refused(
     with pytest.raises(Misconfigured, match=message):
         verifier.warm()
     with pytest.raises(Misconfigured, match=message):
-        verifier.verify([Pair(GATE, (GATE,))], Deadline.after(9.0))
+        verifier.verify([Pair(GATE, (GATE,))], soon())
 
 
 def test_nonsense_of_a_model_is_a_wrong_answer(tmp_path: Path) -> None:

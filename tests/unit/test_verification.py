@@ -12,7 +12,7 @@ from docstokg.errors import WrongAnswer
 from docstokg.ports import Opinion, Pair, strongest
 from docstokg.usecases.run import Call
 from docstokg.usecases.verification import Claim, Verification, verify
-from tests.plans import call
+from tests.plans import call, soon
 
 FILLER = " ".join(f"Sentence number {n} speaks of other things." for n in range(40))
 
@@ -37,7 +37,7 @@ def decided(
     run: Call | None = None,
 ) -> Verification:
     claims = [Claim("The gate opens.", (source,))] * (len(opinions) if count is None else count)
-    return verify(run or call(), Scripted(lambda pairs: opinions), claims, Deadline.after(3.0))
+    return verify(run or call(), Scripted(lambda pairs: opinions), claims, soon())
 
 
 def test_a_sentence_without_an_end_is_cut() -> None:
@@ -85,7 +85,7 @@ def test_one_lie_voids_the_batch(opinions: Sequence[Opinion]) -> None:
 def test_at_most_twelve_claims_are_sent_together() -> None:
     scripted = Scripted(lambda pairs: [Opinion(0.9)] * len(pairs))
     claims = [Claim("No source.", ())] + [Claim(f"Gate {n}.", ("A gate.",)) for n in range(20)]
-    verification = verify(call(), scripted, claims, Deadline.after(3.0))
+    verification = verify(call(), scripted, claims, soon())
     assert [len(pairs) for pairs in scripted.asked] == [12]
     assert [bool(decision) for decision in verification.decisions] == [
         False,
