@@ -44,11 +44,9 @@ def observations(
     """Return the numbers, names, ids and labels of a claim that no source has, each once.
 
     In the order of the codes; last the values of cells that belong to another row or column than
-    the claim names. `sources`: the cited passages with titles; () without any. `rows`: of their
-    tables. Names are compared in English only.
+    the claim names. `sources`: the cited passages with titles. `rows`: of their tables. Names are
+    compared in English only.
     """
-    if not sources:
-        return ()
     claim, *texts = (_SPACED.sub(r"\1", part) for part in (claim, *sources))
     text = "\n".join(texts)
     identifiers = ids(claim)

@@ -87,9 +87,7 @@ def leans(unit: Part) -> bool:
 def _around(chosen: Candidate, *, wide: bool) -> tuple[Sequence[Part], Sequence[Part]]:
     block, unit = chosen.block, chosen.unit
     sequence = parts(block.text, block.sentences)
-    place = next((i for i, part in enumerate(sequence) if part.start == unit.start), None)
-    if place is None:
-        return (), ()
+    place = next(i for i, part in enumerate(sequence) if part.start == unit.start)
     first = last = place
     while sequence[first].kind == "sentence" and first and _joins(block.text, sequence, first):
         first -= 1

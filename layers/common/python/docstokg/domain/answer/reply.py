@@ -271,8 +271,6 @@ def _answer_of_json(text: str) -> str:
         value: Any = json.loads(text, strict=False)
     except ValueError:
         return text
-    if not isinstance(value, dict):
-        return text
     if "name" in value and not value.keys().isdisjoint(("arguments", "parameters")):
         return ""  # a tool call
     answer = value.get("answer")
