@@ -200,7 +200,7 @@ def test_the_configured_key_is_sent(
     key: str | None, sent: str | None, server: VerifierServer
 ) -> None:
     verifier = Wiring(Settings(verifier=f"{server.url}/predict", verifier_api_key=key)).verifier()
-    assert verifier is not None and verifier.verify([Pair(TRUE, (GATE,))], soon())
+    assert verifier.verify([Pair(TRUE, (GATE,))], soon())
     assert server.keys == [sent]
 
 
@@ -238,7 +238,7 @@ def test_language_models_are_asked_once_and_give_quotes(server: VerifierServer) 
     assert prompt.count("PASSAGE 1>>>") == 1 and prompt.count("<<<PASSAGE") == 1
     (first, second) = verification.decisions
     assert first is not None and GATE in first.quotes[0] and first.support == 1.0
-    assert second is not None and second.reason == "not_stated" and second.quotes == ()
+    assert second.reason == "not_stated" and second.quotes == ()
 
 
 def test_the_predict_server_gets_at_most_its_batch(server: VerifierServer) -> None:

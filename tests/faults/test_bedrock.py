@@ -210,7 +210,6 @@ def test_settings_choose_the_provider(server: ModelServer, tmp_path: Path) -> No
     )
     wiring = Wiring(settings)
     encoder, ranks = wiring.embedder(), wiring.reranker()
-    assert encoder is not None and ranks is not None
     assert embed_questions(encoder, ["a"], soon()) == encoder.embed(["a"], soon())
     assert len(server.requests) == 2, "a question and a passage are cached apart"
     assert ranks.rank("a", ["a"], soon()) == (1.0,)

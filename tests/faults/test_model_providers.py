@@ -120,7 +120,6 @@ def test_a_lone_address_takes_every_unprefixed_name(server: Providers) -> None:
     assert {access.route(model).provider for model in MODELS} == {"gateway"}
     assert access.route("claude-3-haiku").name == "claude-3-haiku"
     retired = access.facts_of("claude-3-haiku")
-    assert retired is not None
     assert retired.dollars_in > 0
     assert access.route("openai/gpt-4o").missing == "DOCSTOKG_OPENAI_API_KEY"
 
@@ -194,8 +193,8 @@ def test_each_refusal_is_named(
 def test_every_listed_model_has_context_and_price(model: str) -> None:
     models = Wiring(Settings()).language_model()
     context, price = models.context_tokens(model), models.price(model)
-    assert context is not None and context >= 100_000
-    assert price is not None and 0 < price[0] < price[1]
+    assert context >= 100_000
+    assert 0 < price[0] < price[1]
 
 
 def test_model_facts_come_from_the_configured_table() -> None:
@@ -286,7 +285,7 @@ def test_each_provider_may_verify(role: None, server: Providers, model: str) -> 
     ]
     server.answer = json.dumps({"statements": rows})
     verifier = Wiring(Settings(verifier=f"llm:{model}", **configured(server))).verifier()
-    assert verifier is not None and verifier.name == f"llm:{model}"
+    assert verifier.name == f"llm:{model}"
     pairs = [Pair(f"The gate opens at {n} bar.", ("The gate opens at 8 bar.",)) for n in (8, 9)]
     opinions = verifier.verify(pairs, Deadline.after(10.0))
     assert opinions == [

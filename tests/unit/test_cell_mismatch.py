@@ -49,7 +49,6 @@ LEAST_REPORTED, MOST_WRONG = 17, 1
 
 def reports(answer: str) -> bool:
     grounding = check_answer(answer, BLOCKS).grounding
-    assert grounding is not None
     return any("cell_mismatch" in sentence.reasons for sentence in grounding.sentences)
 
 

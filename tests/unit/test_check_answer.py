@@ -211,7 +211,6 @@ def test_warnings_about_sentences_list_the_first_five() -> None:
 )
 def test_no_form_hides_a_false_statement(text: str) -> None:
     report = check(text).grounding
-    assert report is not None
     assert "unverified" in [sentence.verdict for sentence in report.sentences]
     assert report.grounded is None
 

@@ -45,12 +45,10 @@ def test_the_bootstrap_error_is_that_of_theory() -> None:
     labels = [n % 2 == 0 for n in range(400)]
     scores = [rng.gauss(0.0, 1.0) for _ in labels]
     measured = measure(scores, labels)
-    assert measured is not None
     # Hanley and McNeil (1982) for an AUC of one half: sqrt((n + 1) / (12 m n)) with 200 and 200.
     assert measured.error == pytest.approx((401 / (12 * 200 * 200)) ** 0.5, rel=0.1)
     assert abs(measured.auc - 0.5) < 3 * measured.error
     best = measure([float(label) for label in labels], labels)
-    assert best is not None
     assert (best.auc, best.error) == (1.0, 0.0)
     assert measure([0.5, 0.7], [True, True]) is None
 

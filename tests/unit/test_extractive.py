@@ -123,8 +123,6 @@ def test_improbable_sentences_are_not_quoted() -> None:
 def test_name_in_no_passage_lowers_the_probability() -> None:
     questions = (f"What is the hotel limit in {name}?" for name in ("Spain", "Brazil"))
     spain, brazil = (extractive.choose(query, [block(COUNTRIES)]) for query in questions)
-    assert spain is not None
-    assert brazil is not None
     assert brazil.credit < spain.credit - 0.05
 
 
@@ -132,7 +130,6 @@ def test_rows_of_a_list_are_sure_together() -> None:
     rows = "".join(f"| Step {n}0 | {n % 4} |\n" for n in range(1, 9))
     asked = "List the severity of all steps"
     choice = extractive.choose(asked, [block(f"| Step | Severity |\n|---|---|\n{rows}")])
-    assert choice is not None
     assert len(choice.quotations) == 8
     assert min(choice.credit, choice.probability) > 0.7
 
@@ -147,8 +144,6 @@ def test_other_mentions_keep_the_probability_of_a_definition() -> None:
     mention = block("The quern is what the miller turns. Ask what a quern is.", 0.9, 0.9, rank=2)
     alone = extractive.choose("What is a quern?", [definition])
     among_others = extractive.choose("What is a quern?", [definition, mention])
-    assert alone is not None
-    assert among_others is not None
     assert among_others.quotations[0].text == alone.quotations[0].text
     assert among_others.probability == pytest.approx(alone.probability, abs=0.01)
 

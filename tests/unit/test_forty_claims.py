@@ -39,7 +39,6 @@ def verified(script: Mapping[str, str]) -> dict[str, Grounding]:
             verifier = HttpVerifier(f"{server.url}/predict", "entailment", 0.5)
             bound = asking(call(), verifier)
             checked = check_answer(cited(claim["text"], rank), BLOCKS, verifier=bound)
-            assert checked.grounding is not None
             groundings[claim["text"]] = checked.grounding
     return groundings
 
@@ -48,7 +47,6 @@ def verified(script: Mapping[str, str]) -> dict[str, Grounding]:
 def test_without_a_verifier_no_free_claim_is_grounded(case: tuple[int, dict[str, Any]]) -> None:
     rank, claim = case
     report = check_answer(cited(claim["text"], rank), BLOCKS).grounding
-    assert report is not None
     assert report.grounded is None
     assert [sentence.verdict for sentence in report.sentences] == ["unverified"]
 

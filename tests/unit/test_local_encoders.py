@@ -302,7 +302,6 @@ def test_folder_encoders_read_as_their_files_say(folder: Path, installed: OnnxMi
     assert first.embed([SEIZURES], None) != encoder.embed([SEIZURES], None)
     settings = Settings(embed_model=str(folder), cache_dir=str(folder / "cache"))
     chosen = Wiring(settings).embedder()
-    assert chosen is not None
     # The cache keeps what a text is as a question apart from what it is as a passage.
     assert chosen.embed([SEIZURES], soon()) == first.embed([SEIZURES], None)
     assert embed_questions(chosen, [SEIZURES], soon()) == first.embed_questions([SEIZURES], None)

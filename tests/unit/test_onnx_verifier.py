@@ -25,7 +25,6 @@ def opinion(folder: Path, claim: str, *sources: str, threshold: float = 0.5) -> 
 
 def supported(folder: Path, claim: str, *sources: str) -> bool:
     result = opinion(folder, claim, *sources)
-    assert result is not None
     return result.supported >= OnnxVerifier(folder, 0.5).threshold
 
 
@@ -58,7 +57,7 @@ def test_a_word_without_source_makes_token_classifiers_doubt(tmp_path: Path) -> 
     assert supported(folder, GATE, GATE)
     assert not supported(folder, "The gate opens at 9 bar.", GATE)
     result = opinion(folder, "The gate opens at 9 bar.", GATE)
-    assert result is not None and result.supported < 0.01
+    assert result.supported < 0.01
     assert OnnxVerifier(folder, 0.5).threshold == pytest.approx(0.1)
 
 
@@ -82,9 +81,9 @@ def test_the_card_sets_order_labels_and_threshold(tmp_path: Path) -> None:
 def test_only_models_with_a_contradiction_class_report_contradictions(tmp_path: Path) -> None:
     folder = write_verifier(tmp_path, ["contradiction", "entailment"])
     result = opinion(folder, "The gate opens at 9 bar.", GATE)
-    assert result is not None and result.contradicted is not None and result.contradicted > 0.9
+    assert result.contradicted > 0.9
     binary = opinion(write_verifier(tmp_path / "b", BINARY), GATE, GATE)
-    assert binary is not None and binary.contradicted is None
+    assert binary.contradicted is None
 
 
 @pytest.mark.parametrize(

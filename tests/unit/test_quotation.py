@@ -57,7 +57,6 @@ consent of the harbour master. The area is 10\u00b2 km.
 )
 def test_whole_sentences_rows_and_items_are_quotations(text: str) -> None:
     span = find_quotation(text, PASSAGE, ())
-    assert span is not None
     assert 0 <= span.start < span.end <= len(PASSAGE)
 
 

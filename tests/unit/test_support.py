@@ -81,7 +81,6 @@ def test_headers_count_for_names_but_are_no_window() -> None:
     assert window.text == "He explored Greenland."
     plain = features(claim, [bare], best_windows(claim, [bare]))
     named = features(claim, [titled], [window])
-    assert plain is not None and named is not None
     assert (plain.share, named.share) == (2 / 3, 1.0)
     assert named._replace(share=plain.share) == plain
 
@@ -181,5 +180,4 @@ def test_scifact_claims_are_paired_with_each_read_abstract(tmp_path: Path) -> No
 def test_markers_of_a_claim_are_no_numbers() -> None:
     claim = LabelledClaim("1", "s", "Ferries sail from Bergen [2].", (FERRY,), supported=True)
     (values,) = examine([claim], None)
-    assert values is not None
     assert (values.share, values.number_missing, values.cosine) == (1.0, 0.0, None)

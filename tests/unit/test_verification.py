@@ -148,4 +148,4 @@ def test_a_broken_row_loses_one_verdict(broken: str) -> None:
 def test_replies_may_have_surrounding_words_and_extra_fields() -> None:
     row = '{"n": 1, "verdict": "not_stated", "quotes": [], "why": "x"}'
     (parsed,) = judge.parse(f'Sure:\n```json\n{{"statements": [{row}]}}\n```', 1, "llm:m")
-    assert parsed is not None and parsed.verdict == "not_stated"
+    assert parsed.verdict == "not_stated"

@@ -58,7 +58,7 @@ def noted(folder: Path, texts: dict[str, str]) -> Path:
 
 def answer_of(client: Any, question: str, model: str, namespace: str = "default") -> dict[str, Any]:
     body = answer_request(question, model=model, namespace=namespace)
-    return dict(client.post("/v1/answer", json=body).json())
+    return client.post("/v1/answer", json=body).json()
 
 
 def of_scripted_model(request: dict[str, Any], *, is_right: bool) -> str:

@@ -38,7 +38,7 @@ def loaded(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> tuple[P
 
 
 def answer_of(client: Any, question: str, **fields: Any) -> dict[str, Any]:
-    return dict(client.post("/v1/answer", json=answer_request(question, **fields)).json())
+    return client.post("/v1/answer", json=answer_request(question, **fields)).json()
 
 
 def superseded(reply: dict[str, Any]) -> dict[str, str]:

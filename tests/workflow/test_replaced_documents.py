@@ -113,7 +113,7 @@ WRITERS: dict[str, Callable[[str, list[str]], bytes]] = {
 def answered(client: Any, question: str, namespace: str) -> dict[str, Any]:
     body = answer_request(question, namespace=namespace)
     body["budget"]["timeout_s"] = 25
-    return dict(client.post("/v1/answer", json=body).json())
+    return client.post("/v1/answer", json=body).json()
 
 
 @pytest.mark.parametrize("place", ["zorwick", "marnsett"])

@@ -62,7 +62,7 @@ def client(companies: Path, client_for: Callable[..., Any]) -> Any:
 
 
 def answer_of(client: Any, **fields: Any) -> dict[str, Any]:
-    return dict(client.post("/v1/answer", json=answer_request(QUESTION) | fields).json())
+    return client.post("/v1/answer", json=answer_request(QUESTION) | fields).json()
 
 
 def test_answers_follow_stored_paths_and_cite_each_edge(client: Any) -> None:
