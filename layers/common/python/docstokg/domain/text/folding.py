@@ -7,7 +7,14 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from docstokg.domain.identity import is_curie
-from docstokg.domain.text.words import STOP_WORDS, WORD, compatible, fold, is_compatible
+from docstokg.domain.text.words import (
+    EXPONENT,
+    STOP_WORDS,
+    WORD,
+    compatible,
+    fold,
+    is_compatible,
+)
 
 # Words of the longest n-gram looked up in a question; longer names are found by the linker.
 LONGEST_NAME = 8
@@ -119,7 +126,8 @@ def _unusual_words(text: str) -> Words:
     folded: list[str] = []
     places: list[tuple[int, int]] = []
     for start, end in zip(borders, [*borders[1:], len(text)], strict=True):
-        part = compatible(text[start:end]).casefold()
+        caret = "^" if EXPONENT.match(text, start) else ""
+        part = caret + compatible(text[start:end]).casefold()
         folded.append(part)
         places.extend([(start, end)] * len(part))
     whole = "".join(folded)

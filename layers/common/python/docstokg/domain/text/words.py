@@ -30,7 +30,7 @@ _MOST_SIGNS = 30
 # Matches accents and many other signs; splitting at those is harmless.
 _SIGNS = re.compile(rf"[^\w\x00-\x7f]{{{_MOST_SIGNS + 1},}}")
 # NFKC turns an exponent into a plain digit: 10\u2076 would equal 106.
-_POWER = re.compile("(?<=\\d)(?=[\u00b2\u00b3\u00b9\u2070\u2074-\u207b])")
+EXPONENT = re.compile("(?<=\\d)(?=[\u00b2\u00b3\u00b9\u2070\u2074-\u207b])")
 _NOT_WORD = re.compile(r"[\W_]+")
 _INVISIBLE = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff"
@@ -67,7 +67,7 @@ def compatible(text: str, form: Literal["NFC", "NFKC"] = "NFKC") -> str:
     """
     if text.isascii():
         return text
-    text = _POWER.sub("^", text) if form == "NFKC" else text
+    text = EXPONENT.sub("^", text) if form == "NFKC" else text
     pieces, at = [], 0
     for run in _SIGNS.finditer(text):
         for cut in range(run.start() + _MOST_SIGNS, run.end(), _MOST_SIGNS):
