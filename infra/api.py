@@ -26,10 +26,11 @@ from infra.specs import ROOT, gateway_path
 from infra.workflow import Workflow
 
 # 29 s is a new account's limit; it must expire last (docs/deploy.md).
-INTEGRATION_TIMEOUT_S = ROUTE_S
+TIMEOUT = cdk.Duration.seconds(ROUTE_S)
 STATUSES = ("200", "400", "404", "405", "429", "500")
 
 
+NO_CREDENTIAL = apigateway.AuthorizationType.NONE
 HEADER = "method.response.header."
 OPENAPI = ROOT / "docs" / "openapi.json"
 CONTRACT = "/openapi.json"
@@ -189,13 +190,12 @@ class Api(Construct):
 
     def _add(self, route: Route) -> None:
         caller = templates.caller("none") if route.open else self._caller
-        authorization = apigateway.AuthorizationType
         integrated = self._to_function if route.function else self._to_workflow
         method = self.api.root.resource_for_path(gateway_path(route)).add_method(
             route.method,
             integrated(route, caller),
             authorizer=None if route.open else self._authorizer,
-            authorization_type=authorization.NONE if route.open else self._authorization,
+            authorization_type=NO_CREDENTIAL if route.open else self._authorization,
             api_key_required=bool(self._environment.metering) and not route.open,
             method_responses=[_declared(code, self._cors) for code in STATUSES],
         )
@@ -230,7 +230,7 @@ class Api(Construct):
             return apigateway.LambdaIntegration(
                 self._functions[route.function].live,
                 allow_test_invoke=False,
-                timeout=cdk.Duration.seconds(INTEGRATION_TIMEOUT_S),
+                timeout=TIMEOUT,
                 response_transfer_mode=apigateway.ResponseTransferMode.STREAM,
             )
         return apigateway.LambdaIntegration(
@@ -305,9 +305,7 @@ class Api(Construct):
         )
         for path in PATHS:
             resource = self.api.root.resource_for_path(path)
-            method = resource.add_method(
-                "GET", files, authorization_type=apigateway.AuthorizationType.NONE
-            )
+            method = resource.add_method("GET", files, authorization_type=NO_CREDENTIAL)
             acknowledge(method, OPEN_PAGE, "AwsSolutions-APIG4")
             if path != "/":
                 self._answer_nothing(resource, 405, "method_not_allowed", "GET")
@@ -342,7 +340,7 @@ class Api(Construct):
                 request_templates={"application/json": f'{{"statusCode": {status}}}'},
                 integration_responses=[_mapped(str(status), None, template, headers)],
             ),
-            authorization_type=apigateway.AuthorizationType.NONE,
+            authorization_type=NO_CREDENTIAL,
             method_responses=[_declared(str(status), headers)],
         )
         acknowledge(method, OPEN, "AwsSolutions-APIG4")
@@ -426,7 +424,7 @@ def _asking(route: Route, template: str) -> dict[str, Any]:
         "passthrough_behavior": passing.WHEN_NO_TEMPLATES
         if route.method == "GET"
         else passing.NEVER,
-        "timeout": cdk.Duration.seconds(INTEGRATION_TIMEOUT_S),
+        "timeout": TIMEOUT,
         "request_templates": {"application/json": template},
     }
 

@@ -46,7 +46,7 @@ def keep_asking(
     )
     # No passages and no alarm before the first load.
     observability.alarm(
-        "Unanswered", successes, 1, MISSED, description, under=True, silence="bad once heard"
+        "Unanswered", successes, 1, MISSED, description, under=True, on_silence=True
     )
 
 

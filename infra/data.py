@@ -10,7 +10,7 @@ from infra.base import Stack
 from infra.nag import acknowledge, shared_arn
 from infra.network import Network
 from infra.removal import log_group, removal
-from infra.rights import allow, policy_of
+from infra.rights import allow, own_service, policy_of
 
 # The version that the tests run (tests/services.py).
 ENGINE = "OpenSearch_3.5"
@@ -29,7 +29,7 @@ class SearchData(Construct):
 
     def __init__(self, stack: Stack, network: Network | None) -> None:
         super().__init__(stack, "Search")
-        self._environment, self.auth = stack.target, "sigv4-es"
+        self._environment = stack.target
         index = stack.target.index
         if index.kind == "existing":
             self.url, self.arn = index.endpoint, index.arn
@@ -72,9 +72,8 @@ class SearchData(Construct):
             )
             for kind in ("SEARCH_SLOW_LOGS", "INDEX_SLOW_LOGS", "ES_APPLICATION_LOGS")
         }
-        ours = {"StringEquals": {"aws:SourceAccount": stack.account}}
         statement = iam.PolicyStatement(
-            principals=[iam.ServicePrincipal("es.amazonaws.com", conditions=ours)],
+            principals=[own_service(stack, "es")],
             actions=["logs:PutLogEvents", "logs:CreateLogStream"],
             resources=[group.log_group_arn for group in groups.values()],
         )

@@ -20,10 +20,7 @@ class DataStack(Stack):
 
     def __init__(self, scope: Construct, target: Environment) -> None:
         super().__init__(scope, target, "what is kept", "-data")
-        network_settings = target.network
-        self.network = (
-            Network(self, "Network", network=network_settings) if network_settings else None
-        )
+        self.network = Network(self, target.network) if target.network else None
         self.key = data_key(self, retain=target.retain_data)
         self.topic = alert_topic(self, "Alerts", self.key, target.alarm_email)
         notified = target.notice_email or target.alarm_email

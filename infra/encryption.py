@@ -5,7 +5,8 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-from infra.removal import removal
+from infra.removal import log_group_arn, removal
+from infra.rights import own_service
 
 
 def data_key(scope: Construct, *, retain: bool) -> kms.Key:
@@ -19,17 +20,9 @@ def data_key(scope: Construct, *, retain: bool) -> kms.Key:
         removal_policy=removal(retain=retain),
         pending_window=cdk.Duration.days(30 if retain else 7),
     )
-    groups = stack.format_arn(
-        service="logs",
-        resource="log-group",
-        resource_name="*",
-        arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
-    )
-    ours = {"ArnLike": {"kms:EncryptionContext:aws:logs:arn": groups}}
+    ours = {"ArnLike": {"kms:EncryptionContext:aws:logs:arn": log_group_arn(stack, "*")}}
     service = iam.ServicePrincipal(f"logs.{stack.region}.amazonaws.com", conditions=ours)
     uses = ("Encrypt", "Decrypt", "GenerateDataKey*", "DescribeKey")
     key.grant(service, *(f"kms:{use}" for use in uses))
-    condition = {"StringEquals": {"aws:SourceAccount": stack.account}}
-    rules = iam.ServicePrincipal("events.amazonaws.com", conditions=condition)
-    key.grant(rules, "kms:Decrypt", "kms:GenerateDataKey*")
+    key.grant(own_service(stack, "events"), "kms:Decrypt", "kms:GenerateDataKey*")
     return key

@@ -1,13 +1,12 @@
 """The API's web ACL."""
 
-import aws_cdk as cdk
 from aws_cdk import aws_wafv2 as wafv2
 from constructs import Construct
 
 from docstokg.contracts import Json
 from docstokg.contracts.routes import ROUTES
 from infra.base import Stack
-from infra.removal import log_group
+from infra.removal import log_group, log_group_arn
 from infra.templates import gateway_problem
 
 # The common rule set refuses bodies over 8 KiB and quoted markup.
@@ -57,20 +56,15 @@ def firewall(stack: Stack, name: str, requests_per_5_minutes: int, stage_arn: st
     )
     wafv2.CfnWebACLAssociation(construct, "Api", resource_arn=stage_arn, web_acl_arn=acl.attr_arn)
     # WAF takes groups with this prefix only, and their ARN without `:*`.
-    group = log_group(construct, "Logs", stack, f"aws-waf-logs-{name}")
-    arn = stack.format_arn(
-        service="logs",
-        resource="log-group",
-        resource_name=f"aws-waf-logs-{name}",
-        arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
-    )
+    group_name = f"aws-waf-logs-{name}"
+    group = log_group(construct, "Logs", stack, group_name)
     blocked = {"ActionCondition": {"Action": "BLOCK"}}
     log_filter = {"Behavior": "KEEP", "Conditions": [blocked], "Requirement": "MEETS_ANY"}
     logged = wafv2.CfnLoggingConfiguration(
         construct,
         "Logging",
         resource_arn=acl.attr_arn,
-        log_destination_configs=[arn],
+        log_destination_configs=[log_group_arn(stack, group_name)],
         logging_filter={"DefaultBehavior": "DROP", "Filters": [log_filter]},
         redacted_fields=[
             *({"singleHeader": {"Name": header}} for header in SECRET_HEADERS),

@@ -172,7 +172,7 @@ class Functions(Construct):
             **settings_of(environment),
         }
         graph = {"DOCSTOKG_GRAPH_URL": environment.graph_url}
-        index = {"DOCSTOKG_INDEX_URL": data.search.url, "DOCSTOKG_INDEX_AUTH": data.search.auth}
+        index = {"DOCSTOKG_INDEX_URL": data.search.url, "DOCSTOKG_INDEX_AUTH": "sigv4-es"}
         per_use: dict[str, dict[str, str]] = {
             "index": index,
             "loader": index,

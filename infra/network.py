@@ -12,8 +12,8 @@ NO_ROUTES = "Nothing here adds routes: the VPC and its way out belong to whoever
 class Network(Construct):
     """An existing VPC with security groups."""
 
-    def __init__(self, scope: Construct, construct_id: str, *, network: settings.Network) -> None:
-        super().__init__(scope, construct_id)
+    def __init__(self, scope: Construct, network: settings.Network) -> None:
+        super().__init__(scope, "Network")
         self.vpc = ec2.Vpc.from_vpc_attributes(
             self,
             "Vpc",

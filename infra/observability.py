@@ -1,7 +1,7 @@
 """Dashboard and alarms."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -50,13 +50,6 @@ PAGING = frozenset(
 )
 # Minimum calls for a share; failures that count even with fewer calls.
 FEW, SEVERAL = 20, 3
-
-type Silence = Literal["fine", "bad", "bad once heard"]
-_MISSING = {
-    "fine": cloudwatch.TreatMissingData.NOT_BREACHING,
-    "bad": cloudwatch.TreatMissingData.BREACHING,
-    "bad once heard": cloudwatch.TreatMissingData.MISSING,
-}
 
 
 class Observability(Construct):
@@ -134,13 +127,13 @@ class Observability(Construct):
         description: str,
         *,
         under: bool = False,
-        silence: Silence = "fine",
+        on_silence: bool = False,
     ) -> None:
         """Add an alarm for a metric over `threshold`, or `under` it, for `periods` periods.
 
-        `silence`: meaning of missing data; "bad once heard": after the first data point.
+        `on_silence`: also for missing data after the first data point.
         """
-        comparison = cloudwatch.ComparisonOperator
+        comparison, missing = cloudwatch.ComparisonOperator, cloudwatch.TreatMissingData
         alarm = cloudwatch.Alarm(
             self,
             construct_id,
@@ -153,12 +146,12 @@ class Observability(Construct):
             else comparison.GREATER_THAN_THRESHOLD,
             evaluation_periods=periods,
             datapoints_to_alarm=periods,
-            treat_missing_data=_MISSING[silence],
+            treat_missing_data=missing.MISSING if on_silence else missing.NOT_BREACHING,
         )
         action = actions.SnsAction(self._topics[_dashed(construct_id) not in PAGING])
         alarm.add_alarm_action(action)
         alarm.add_ok_action(action)
-        if silence == "bad once heard":
+        if on_silence:
             alarm.add_insufficient_data_action(action)
         self.alarms[_dashed(construct_id)] = alarm
 

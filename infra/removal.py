@@ -20,20 +20,27 @@ def log_group(
     stack: Stack,
     name: str | None = None,
 ) -> logs.LogGroup:
-    """Return a log group with the environment's key and period; ValueError lists valid periods.
+    """Return a log group with the environment's key and period.
 
     A named group is deleted with its stack.
     """
-    days = stack.target.log_days
-    if days not in DAYS:
-        raise ValueError(f"log_days is one of {', '.join(map(str, DAYS))}, not {days}")
     return logs.LogGroup(
         scope,
         construct_id,
         log_group_name=name,
-        retention=logs.RetentionDays[DAYS[days]],
+        retention=logs.RetentionDays[DAYS[stack.target.log_days]],
         encryption_key=stack.key,
         removal_policy=removal(retain=stack.target.retain_data and name is None),
+    )
+
+
+def log_group_arn(stack: cdk.Stack, name: str) -> str:
+    """Return the ARN of the log group with this name, without `:*`."""
+    return stack.format_arn(
+        service="logs",
+        resource="log-group",
+        resource_name=name,
+        arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
     )
 
 

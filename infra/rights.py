@@ -55,6 +55,10 @@ def key_use(key: kms.IKey, through: str, actions: Sequence[str]) -> iam.PolicySt
 
 def service_role(scope: Construct, construct_id: str, service: str) -> iam.Role:
     """Return a role that an AWS service assumes for this account only."""
+    return iam.Role(scope, construct_id, assumed_by=own_service(scope, service))
+
+
+def own_service(scope: Construct, service: str) -> iam.ServicePrincipal:
+    """Return an AWS service that acts for this account."""
     account = {"StringEquals": {"aws:SourceAccount": cdk.Stack.of(scope).account}}
-    principal = iam.ServicePrincipal(f"{service}.amazonaws.com", conditions=account)
-    return iam.Role(scope, construct_id, assumed_by=principal)
+    return iam.ServicePrincipal(f"{service}.amazonaws.com", conditions=account)

@@ -19,13 +19,10 @@ from docstokg_functions.page.page import SignIn
 from infra.schedules import schedule
 from infra.specs import ROOT
 
-type Auth = Literal["jwt", "iam"]
-type IndexKind = Literal["existing", "managed"]
 type When = Annotated[str, AfterValidator(schedule)]
 type NodeType = Annotated[
     str, Field(pattern=r"^\w+\.(nano|micro|small|medium|large|\d*xlarge)\.search$")
 ]
-type Rollout = Literal["ALL_AT_ONCE", "CANARY", "LINEAR"]
 type Positive = Annotated[int, Field(ge=1)]
 
 # A misspelt setting is refused.
@@ -42,7 +39,7 @@ class Index:
     collections are not supported. `chunks`: expected number, for the number of shards.
     """
 
-    kind: IndexKind
+    kind: Literal["existing", "managed"]
     endpoint: str = ""
     arn: str = ""
     instance_type: NodeType = "t3.small.search"
@@ -95,7 +92,7 @@ class Metering:
 class Gradual:
     """Traffic shift of the alias: first share in per cent, minutes between steps."""
 
-    kind: Rollout
+    kind: Literal["ALL_AT_ONCE", "CANARY", "LINEAR"]
     percentage: Annotated[int, Field(ge=1, le=99)] = 10
     interval_minutes: Annotated[int, Field(ge=1, le=2_100)] = 10
 
@@ -130,7 +127,7 @@ class Environment:
     account: str
     region: str
     index: Index
-    auth: Auth
+    auth: Literal["jwt", "iam"]
     gradual: Gradual
     graph_url: str
     tokens: Tokens | None = None

@@ -118,7 +118,11 @@ def state_machine(
             destination=log, level=stepfunctions.LogLevel.ALL, include_execution_data=False
         ),
     )
-    may_invoke(machine, used)
+    for function in used:
+        # Its older versions call older versions.
+        versions = f"{function.function.function_arn}:*"
+        allow(machine.role, ["lambda:InvokeFunction"], versions, stars=OLDER)
+    acknowledge_stars(machine, NO_RESOURCE, "*")
     resource = machine.node.default_child
     assert isinstance(resource, stepfunctions.CfnStateMachine)
     # E3601: the linter's schema lacks JSONata expressions for numbers. tests/infra/test_template.py
@@ -133,14 +137,6 @@ def state_machine(
     # Rollbacks and active runs use older versions.
     version.apply_removal_policy(RETAIN)
     return machine, version
-
-
-def may_invoke(machine: stepfunctions.StateMachine, functions: Sequence[Function]) -> None:
-    """Allow a machine to call any version, as its older versions do."""
-    for function in functions:
-        versions = f"{function.function.function_arn}:*"
-        allow(machine.role, ["lambda:InvokeFunction"], versions, stars=OLDER)
-    acknowledge_stars(machine, NO_RESOURCE, "*")
 
 
 OLDER = (

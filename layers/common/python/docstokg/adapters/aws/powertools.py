@@ -2,6 +2,7 @@
 
 import itertools
 import logging
+import os
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -10,7 +11,7 @@ from aws_lambda_powertools import Logger
 from aws_lambda_powertools.logging.formatter import LambdaPowertoolsFormatter
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
-from docstokg.adapters.aws.xray import XRay
+from docstokg.adapters.aws.xray import DAEMON, XRay
 from docstokg.contracts.response import REASONS
 from docstokg.observability import Line, Telemetry, text_of
 
@@ -88,6 +89,6 @@ def log_writer(*, reveal: bool) -> Callable[[Line], None]:
 
 def function_telemetry(environment: str, level: str, *, reveal: bool) -> Telemetry:
     """Return the telemetry of a Lambda function; segments only if X-Ray is active."""
-    segments = XRay().record if XRay.present() else None
+    segments = XRay().record if DAEMON in os.environ else None
     sink, log_line = EmfSink(environment), log_writer(reveal=reveal)
     return Telemetry(sink, level=level, segments=segments, log_line=log_line)

@@ -21,11 +21,6 @@ class XRay:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.setblocking(False)
 
-    @staticmethod
-    def present(environ: Mapping[str, str] = os.environ) -> bool:
-        """Return whether an X-Ray daemon is available."""
-        return DAEMON in environ
-
     def record(self, name: str, started: float, end_time: float, outcome: str) -> None:
         """Send one subsegment if the trace is sampled; failures are ignored."""
         fields = self._environ.get(TRACE, "").split(";")

@@ -271,8 +271,9 @@ def _check_outputs(rows: RunRows, stores: Stores) -> None:
     before, namespace, models = info_before(stores.search_index), rows.run.namespace, rows.models
     recogniser = stores.graph_writer.recogniser(namespace)
     stored = (before.space_of(namespace)[0], before.sparse_model, recogniser)
-    dense = models["dense"] or stored[0] if models else stored[0]
-    current = (dense, models["sparse"], models["names"] or RULE) if models else stored
+    current = stored
+    if models:
+        current = (models["dense"] or stored[0], models["sparse"], models["names"] or RULE)
     if current != stored:
         raise LoadError(f"the models are {current}, but the stored ones {stored}; {AGAIN}")
     if before.open_run(namespace) not in ("", rows.run.run_id):
@@ -355,7 +356,7 @@ def close(
         closing_before = _is_there(objects, run.key("resolved", CLOSING))
         check_turn(run, stores.search_index, closing_before)
         with closing(ResolvedRun(run, objects)) as resolved:
-            put_marks(run.namespace, objects, resolved.head.get("marks", ()))
+            put_marks(run.namespace, objects, resolved.head["marks"])
             objects.put(run.key("resolved", CLOSING), b"{}")
             linking = resolved.linking(stores)
             stopped = _finish(task, linking, time or TaskTime())
