@@ -15,9 +15,10 @@ from docstokg.ports import ObjectStore
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from tests.memory_bucket import MemoryBucket
+from tests.signatures import REGION, be_a_role
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-PLACE = {"LocationConstraint": "eu-central-1"}
+PLACE = {"LocationConstraint": REGION}
 
 
 @pytest.fixture(params=["folder", "s3", "memory"])
@@ -29,10 +30,7 @@ def store(
     elif request.param == "memory":
         yield MemoryBucket()
     else:
-        for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY"):
-            monkeypatch.setenv(f"AWS_{name}", "x")
-        monkeypatch.setenv("AWS_REGION", "eu-central-1")
-        monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
+        be_a_role(monkeypatch)
         with mock_aws():
             boto3.client("s3").create_bucket(Bucket="objects", CreateBucketConfiguration=PLACE)
             yield S3Objects("objects")

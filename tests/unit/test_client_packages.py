@@ -1,14 +1,15 @@
 """The plain client runs with the packages that it declares, and with no other."""
 
-import re
 import subprocess
 import sys
-from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from collections.abc import Collection
+from importlib.metadata import Distribution, distribution
 from pathlib import Path
+
+from packaging.requirements import Requirement
 
 import docstokg
 
-REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?:\[(?P<extras>[\w,-]*)\])?(?P<rest>.*)")
 PROGRAM = """
 import sys
 sys.path[:0] = [sys.argv[1]]
@@ -22,27 +23,21 @@ with Client("http://127.0.0.1:9") as client:
 """
 
 
-def declared(name: str, extras: frozenset[str], into: dict[str, Distribution]) -> None:
+def declared(name: str, extras: Collection[str], into: dict[str, Distribution]) -> None:
     """Collect the distributions that a package needs, itself included."""
     package = distribution(name)
     into[name] = package
     for line in package.requires or ():
-        requirement = REQUIREMENT.match(line)
-        assert requirement is not None
-        extra = re.search(r"extra == ['\"]([\w-]+)['\"]", requirement["rest"])
-        if extra and extra[1] not in extras:
-            continue
-        needs = frozenset((requirement["extras"] or "").split(",")) - {""}
-        if requirement["name"] not in into:
-            try:
-                declared(requirement["name"], needs, into)
-            except PackageNotFoundError:
-                assert ";" in line, line
+        requirement = Requirement(line)
+        marker = requirement.marker
+        needed = not marker or any(marker.evaluate({"extra": extra}) for extra in (*extras, ""))
+        if needed and requirement.name not in into:
+            declared(requirement.name, requirement.extras, into)
 
 
 def test_client_runs_with_its_declared_packages_alone(tmp_path: Path) -> None:
     packages: dict[str, Distribution] = {}
-    declared("docstokg", frozenset({"client"}), packages)
+    declared("docstokg", ["client"], packages)
     assert "urllib3" in packages and "aws-lambda-powertools" not in packages
     for name, package in packages.items():
         top = {file.parts[0] for file in package.files or () if file.parts[0] != ".."}

@@ -17,29 +17,27 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 def test_remaining_time_falls_to_zero(clock: list[float]) -> None:
     deadline = Deadline.after(10)
-    assert (deadline.remaining(), deadline.is_over()) == (10.0, False)
-    clock[0] = 107.5
-    assert (deadline.remaining(), deadline.is_over()) == (2.5, False)
-    clock[0] = 110.0
-    assert (deadline.remaining(), deadline.is_over()) == (0.0, True)
-    clock[0] = 120.0
-    assert (deadline.remaining(), deadline.is_over()) == (0.0, True)
+    for now, seconds in ((100.0, 10.0), (107.5, 2.5), (110.0, 0.0), (120.0, 0.0)):
+        clock[0] = now
+        assert (deadline.remaining(), deadline.is_over()) == (seconds, not seconds)
 
 
 @pytest.mark.parametrize(
-    ("now", "reserve_s", "seconds"),
-    [(100.0, 0.0, 5.0), (107.0, 0.25, 2.75), (109.9, 0.25, 0.0), (111.0, 0.0, 0.0)],
+    ("now", "cap_s", "reserve_s", "seconds"),
+    [
+        (100.0, 5.0, 0.0, 5.0),
+        (107.0, 5.0, 0.25, 2.75),
+        (109.9, 5.0, 0.25, 0.0),
+        (111.0, 5.0, 0.0, 0.0),
+        (100.0, math.inf, 0.5, 9.5),
+    ],
 )
 def test_limit_caps_and_leaves_a_reserve(
-    clock: list[float], now: float, reserve_s: float, seconds: float
+    clock: list[float], now: float, cap_s: float, reserve_s: float, seconds: float
 ) -> None:
     deadline = Deadline.after(10)
     clock[0] = now
-    assert deadline.limit(5.0, reserve_s).remaining() == pytest.approx(seconds)
-
-
-def test_limit_without_cap_subtracts_the_reserve() -> None:
-    assert Deadline.after(10).limit(math.inf, 0.5).remaining() == pytest.approx(9.5)
+    assert deadline.limit(cap_s, reserve_s).remaining() == pytest.approx(seconds)
 
 
 def test_share_is_a_part_of_the_remaining_time(clock: list[float]) -> None:

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from docstokg.domain.deadline import Deadline
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
 from docstokg_local.server.jobs import start
+from tests.builders import eventually
 
 
 def order(job_id: str, namespace: str) -> JobOrder:
@@ -102,10 +102,12 @@ def test_a_waiting_job_delays_no_other_namespace(tmp_path: Path) -> None:
 
 
 def finished_job(queue: SqliteJobs, job_id: str) -> Job:
-    until = time.monotonic() + 90
-    while (job := queue.get(job_id)) is None or job.state not in ("done", "failed"):
-        assert time.monotonic() < until, job
-        time.sleep(0.1)
+    def ended() -> Job | None:
+        job = queue.get(job_id)
+        return job if job and job.state in ("done", "failed") else None
+
+    job: Job = eventually(ended, 90)
+    assert job, queue.get(job_id)
     return job
 
 
@@ -124,20 +126,14 @@ def test_what_converts_ends_with_whoever_asked() -> None:
     )
     asking.stdin.flush()
     children = Path(f"/proc/{asking.pid}/task/{asking.pid}/children")
-    until = time.monotonic() + 60
-    while not (pids := children.read_text().split()) and time.monotonic() < until:
-        time.sleep(0.05)
-    (fork,) = map(int, pids)
+    (fork,) = map(int, eventually(lambda: children.read_text().split(), 60))
     asking.stdin.close()
     asking.wait(30)
     asking.stdout.close()
-    until = time.monotonic() + 10
-    while is_alive(fork) and time.monotonic() < until:
-        time.sleep(0.05)
-    alive = is_alive(fork)
+    ended = eventually(lambda: not is_alive(fork), 10)
     with contextlib.suppress(ProcessLookupError):
         os.kill(fork, signal.SIGKILL)
-    assert not alive
+    assert ended
 
 
 def is_alive(process: int) -> bool:

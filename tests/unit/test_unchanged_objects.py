@@ -36,10 +36,14 @@ class Counts:
         return len(self.dense), len(self.sparse), len(self.names)
 
 
-class CountedDense(Hashed):
+class Counted:
+    """A model that counts what it reads."""
+
     def __init__(self, counts: Counts) -> None:
         self._counts = counts
 
+
+class CountedDense(Counted, Hashed):
     def embed(self, texts: Sequence[str], deadline: Deadline | None) -> tuple[bytes, ...]:
         self._counts.entities += texts
         return super().embed(texts, deadline)
@@ -50,10 +54,7 @@ class CountedDense(Hashed):
         return tuple((vector, bytes(len(spans) * self.dimension // 2)) for vector, spans in rows)
 
 
-class CountedSparse(Weighed):
-    def __init__(self, counts: Counts) -> None:
-        self._counts = counts
-
+class CountedSparse(Counted, Weighed):
     def encode(
         self, texts: Sequence[str], deadline: Deadline | None
     ) -> tuple[dict[str, float], ...]:
@@ -61,10 +62,7 @@ class CountedSparse(Weighed):
         return super().encode(texts, deadline)
 
 
-class CountedNames(Capitals):
-    def __init__(self, counts: Counts) -> None:
-        self._counts = counts
-
+class CountedNames(Counted, Capitals):
     def find(self, texts: Sequence[str]) -> tuple[tuple[FoundName, ...], ...]:
         self._counts.names += texts
         return super().find(texts)
@@ -85,6 +83,10 @@ class Cloud(Place):
         fields = {"sync": True, "max_removed": OBJECTS, **fields}
         run_stages(self.stages(run_id, **fields), self.objects)
         return self.counts
+
+    def fail(self, run_id: str) -> None:
+        """End a run as the machine ends a failed one."""
+        self.stages(run_id).call("close", failed=True, error={"Error": "LoadError", "Cause": "x"})
 
     def change(self, number: int, text: str) -> str:
         key = f"sources/{NS}/part{number % 4}/report{number:03}.md"
@@ -205,7 +207,7 @@ def test_another_model_encodes_everything(cloud: Cloud, monkeypatch: pytest.Monk
     monkeypatch.setattr(CountedNames, "model", "another recogniser")
     with pytest.raises(LoadError, match="run the load again"):
         cloud.run("second")
-    cloud.stages("second").call("close", failed=True, error={"Error": "LoadError", "Cause": "x"})
+    cloud.fail("second")
     counts = cloud.run("third")
     assert counts.totals() == (0, 0, len(cloud.counts.names))
     assert len(counts.names) >= OBJECTS
@@ -216,7 +218,7 @@ def test_unfinished_load_makes_the_next_read_everything(cloud: Cloud) -> None:
     stages = cloud.stages("killed", sync=True)
     for name in ("read", "encode", "names", "resolve"):
         stages.call(name)
-    stages.call("close", failed=True, error={"Error": "States.Timeout", "Cause": "late"})
+    cloud.fail("killed")
     counts = cloud.run("again")
     assert cloud.report("again")["unchanged"] == 0
     assert counts.totals() == (0, 0, 0)
@@ -229,7 +231,7 @@ def test_new_file_with_unread_document_is_read_again(
     cloud.objects.put(f"sources/{NS}/earlier.md", text)
     with pytest.raises(LoadError, match="run the load again"):
         cloud.run("second")
-    cloud.stages("second").call("close", failed=True, error={"Error": "LoadError", "Cause": "x"})
+    cloud.fail("second")
     cloud.run("third")
     assert is_equal(cloud, laptop, tmp_path)
     cloud.run("fourth")
