@@ -58,31 +58,26 @@ LOG_ROLE = (
 
 NOT_JSON = "The body must be application/json."
 ONE_SEGMENT = "A document or a job, whose name is a part of the path."
-# Gateway response type -> status, code, detail, Retry-After.
-PROBLEMS: tuple[tuple[str, int, str, str, str], ...] = (
-    ("DEFAULT_4XX", 400, "bad_request", "The gateway refused the request.", ""),
-    ("DEFAULT_5XX", 500, "internal_error", "The request could not be completed.", ""),
-    (
-        "UNAUTHORIZED",
-        401,
-        "unauthorized",
-        "A valid token is needed, and a metered caller's key.",
-        "",
-    ),
-    ("MISSING_AUTHENTICATION_TOKEN", 401, "unauthorized", "A valid credential is needed.", ""),
-    ("ACCESS_DENIED", 403, "forbidden", "This credential may not do that.", ""),
-    ("EXPIRED_TOKEN", 401, "unauthorized", "The credential has expired.", ""),
-    ("INVALID_SIGNATURE", 401, "unauthorized", "The signature is wrong.", ""),
-    ("INVALID_API_KEY", 403, "forbidden", "The API key is not this caller's.", ""),
-    ("WAF_FILTERED", 403, "forbidden", "The firewall refused the request.", ""),
-    ("RESOURCE_NOT_FOUND", 404, "not_found", "There is nothing at this path.", ""),
-    ("REQUEST_TOO_LARGE", 413, "too_large", "The body may have 65536 bytes at most.", ""),
-    ("UNSUPPORTED_MEDIA_TYPE", 415, "unsupported_media_type", NOT_JSON, ""),
-    ("THROTTLED", 429, "throttled", "Too many requests.", "1"),
-    ("QUOTA_EXCEEDED", 429, "quota_exceeded", "The quota is used up.", "3600"),
-    ("INTEGRATION_TIMEOUT", 504, "timeout", "The request did not finish in time.", ""),
-    ("INTEGRATION_FAILURE", 500, "internal_error", "The request could not be completed.", ""),
-)
+# Gateway response type -> status, code, detail.
+PROBLEMS = {
+    "DEFAULT_4XX": (400, "bad_request", "The gateway refused the request."),
+    "DEFAULT_5XX": (500, "internal_error", "The request could not be completed."),
+    "UNAUTHORIZED": (401, "unauthorized", "A valid token is needed, and a metered caller's key."),
+    "MISSING_AUTHENTICATION_TOKEN": (401, "unauthorized", "A valid credential is needed."),
+    "ACCESS_DENIED": (403, "forbidden", "This credential may not do that."),
+    "EXPIRED_TOKEN": (401, "unauthorized", "The credential has expired."),
+    "INVALID_SIGNATURE": (401, "unauthorized", "The signature is wrong."),
+    "INVALID_API_KEY": (403, "forbidden", "The API key is not this caller's."),
+    "WAF_FILTERED": (403, "forbidden", "The firewall refused the request."),
+    "RESOURCE_NOT_FOUND": (404, "not_found", "There is nothing at this path."),
+    "REQUEST_TOO_LARGE": (413, "too_large", "The body may have 65536 bytes at most."),
+    "UNSUPPORTED_MEDIA_TYPE": (415, "unsupported_media_type", NOT_JSON),
+    "THROTTLED": (429, "throttled", "Too many requests."),
+    "QUOTA_EXCEEDED": (429, "quota_exceeded", "The quota is used up."),
+    "INTEGRATION_TIMEOUT": (504, "timeout", "The request did not finish in time."),
+    "INTEGRATION_FAILURE": (500, "internal_error", "The request could not be completed."),
+}
+RETRY_AFTER = {"THROTTLED": "1", "QUOTA_EXCEEDED": "3600"}
 
 
 class Api(Construct):
@@ -346,15 +341,15 @@ class Api(Construct):
         acknowledge(method, OPEN, "AwsSolutions-APIG4")
 
     def _problems(self) -> None:
-        rows = {row[0]: row[1:] for row in PROBLEMS}
+        rows = dict(PROBLEMS)
         if self._authorizer is not None:
             rows["ACCESS_DENIED"] = rows["UNAUTHORIZED"]
-        for kind, (status, code, detail, retry) in rows.items():
+        for kind, (status, code, detail) in rows.items():
             headers = {"Content-Type": "'application/problem+json'"} | self._cors
             if status == HTTPStatus.UNAUTHORIZED and self._authorizer is not None:
                 challenge = f'Bearer resource_metadata="{self._url}{PROTECTED}"'
                 headers["WWW-Authenticate"] = f"'{challenge}'"
-            if retry:
+            if retry := RETRY_AFTER.get(kind):
                 headers["Retry-After"] = f"'{retry}'"
             self.api.add_gateway_response(
                 f"Problem{kind.title().replace('_', '')}",

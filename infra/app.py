@@ -87,9 +87,7 @@ def missing(target: Environment, *, sources: bool = False) -> list[str]:
     `sources`: ignore bundles.
     """
     problems = obstacles(target)
-    if sources:
-        return problems
-    if late := unbuilt("aarch64"):
+    if not sources and (late := unbuilt("aarch64")):
         problems.append(f"not built, or older than the sources: {', '.join(late)}; `make package`")
     return problems
 

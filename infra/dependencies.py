@@ -78,9 +78,7 @@ def watch_dependencies(
     oldest = traces.metric_approximate_age_of_oldest_message(statistic="Maximum")
     late = "A trace waits for over 15 minutes: the function record does not keep up."
     observability.alarm("TracesOld", oldest, STALE_S, 2, late)
-    told_off = observability.logged(
-        "Throttled", access_logs, '{ $.status = "429" }', period=FIVE_MINUTES
-    )
+    told_off = observability.logged("Throttled", access_logs, '{ $.status = "429" }', FIVE_MINUTES)
     over = "Over 20 callers in five minutes were told to come back: quota, rate or budget."
     observability.alarm("ApiThrottled", told_off, THROTTLED, 2, over)
 

@@ -4,7 +4,7 @@ from aws_cdk import aws_wafv2 as wafv2
 from constructs import Construct
 
 from docstokg.contracts import Json
-from docstokg.contracts.routes import ROUTES
+from docstokg.contracts.routes import route_of
 from infra.base import Stack
 from infra.removal import log_group, log_group_arn
 from infra.templates import gateway_problem
@@ -79,11 +79,10 @@ def _managed(priority: int, name: str) -> Json:
     """Return a managed rule; BadInputs exempts loads, which may quote attacks."""
     rules: Json = {"vendorName": "AWS", "name": name}
     if "BadInputs" in name:
-        (path,) = (route.path for route in ROUTES if route.name == "load")
         loading = {
             "fieldToMatch": {"uriPath": {}},
             "positionalConstraint": "ENDS_WITH",
-            "searchString": path,
+            "searchString": route_of("load").path,
             "textTransformations": [{"priority": 0, "type": "NONE"}],
         }
         rules["scopeDownStatement"] = {

@@ -47,16 +47,16 @@ class Flags(Construct):
     def __init__(self, stack: Stack) -> None:
         super().__init__(stack, "Flags")
         environment = stack.target.name
-        self.application = appconfig.Application(
+        application = appconfig.Application(
             self, "Application", application_name=f"docstokg-{environment}"
         )
         self.environment = appconfig.Environment(
-            self, "Environment", application=self.application, environment_name=environment
+            self, "Environment", application=application, environment_name=environment
         )
-        self.profile = appconfig.HostedConfiguration(
+        profile = appconfig.HostedConfiguration(
             self,
             "Flags",
-            application=self.application,
+            application=application,
             name="flags",
             content=appconfig.ConfigurationContent.from_inline_json(
                 json.dumps(DEFAULTS, sort_keys=True)
@@ -73,15 +73,15 @@ class Flags(Construct):
                 ),
             ),
         )
-        for child in self.profile.node.children:
+        for child in profile.node.children:
             if isinstance(child, appconfig.CfnHostedConfigurationVersion):
                 # CDK's kept versions would block the profile's deletion.
                 child.apply_removal_policy(cdk.RemovalPolicy.DESTROY)
-        of, at = self.application.application_id, self.environment.environment_id
-        profile = self.profile.configuration_profile_id
-        self.path = f"{of}/{at}/{profile}"
+        of, at = application.application_id, self.environment.environment_id
+        flags = profile.configuration_profile_id
+        self.path = f"{of}/{at}/{flags}"
         # Fetched while a sandbox starts, before the first request.
-        self.prefetch = f"/applications/{of}/environments/{at}/configurations/{profile}"
+        self.prefetch = f"/applications/{of}/environments/{at}/configurations/{flags}"
 
     def roll_back_on(self, alarm: cloudwatch.Alarm) -> None:
         """Roll back a change of flags if `alarm` fires during its rollout."""

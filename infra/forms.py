@@ -61,17 +61,13 @@ def misshapen(path: str, value: str) -> Iterator[str]:
         yield f"{path} {value!r} should be {allowed}"
     if path == "region" and value not in (regions := _regions()):
         yield f"{path} {value!r} should be one of {', '.join(regions)}"
-    if NODE.fullmatch(path) and not _is_node(value):
+    if NODE.fullmatch(path) and value not in _nodes() and value.partition(".")[0] not in NEWER:
         families = sorted({node.partition(".")[0] for node in _nodes()} | NEWER)
         near = difflib.get_close_matches(value, _nodes(), 3, 0.0)
         yield (
             f"{path} {value!r} should be a node type of the service, such as {', '.join(near)}; "
             f"families {', '.join(families)}"
         )
-
-
-def _is_node(value: str) -> bool:
-    return value in _nodes() or value.partition(".")[0] in NEWER
 
 
 def _regions() -> list[str]:

@@ -33,23 +33,18 @@ ANY_REGION = (
 )
 
 
-def providers(environment: Environment) -> frozenset[str]:
-    """Return the providers of all models except `extractive`: listed, fallback, `llm:` verifier."""
+def vendors(environment: Environment) -> set[str]:
+    """Return the vendors whose keys this environment needs."""
     base_url = environment.settings.get("llm_base_url")
     access = ModelAccess(base_url=base_url if isinstance(base_url, str) else None)
-    return frozenset(access.route(model).provider for model in _remote(environment))
-
-
-def vendors(environment: Environment) -> frozenset[str]:
-    """Return the vendors whose keys this environment needs."""
-    names = set(providers(environment) - {"bedrock"})
+    names: set[str] = {access.route(model).provider for model in _remote(environment)}
     if environment.embed_provider not in ("local", "bedrock"):
         names.add("embedder")
     if environment.settings.get("rerank_provider", "none") not in ("none", "local", "bedrock"):
         names.add("reranker")
     if verifier(environment)[0] == "https":
         names.add("verifier")
-    return frozenset(names)
+    return names - {"bedrock"}
 
 
 def bedrock_models(environment: Environment, uses: Collection[str] = USES) -> tuple[str, ...]:

@@ -43,9 +43,20 @@ USAGE = {
 # Alarms of failures that users notice.
 PAGING = frozenset(
     {
-        *("api5xx", "api-latency", "degraded", "unanswered", "circuit-open"),
-        *("workflow-failed", "workflow-crashed", "workflow-timed-out", "workflow-throttled"),
-        *("index-red", "index-blocked", "index-storage", "index-key", "index-managers"),
+        "api5xx",
+        "api-latency",
+        "degraded",
+        "unanswered",
+        "circuit-open",
+        "workflow-failed",
+        "workflow-crashed",
+        "workflow-timed-out",
+        "workflow-throttled",
+        "index-red",
+        "index-blocked",
+        "index-storage",
+        "index-key",
+        "index-managers",
     }
 )
 # Minimum calls for a share; failures that count even with fewer calls.
@@ -104,7 +115,7 @@ class Observability(Construct):
         )
 
     def logged(
-        self, name: str, log_group: logs.ILogGroup, pattern: str, period: cdk.Duration = ONE_MINUTE
+        self, name: str, log_group: logs.ILogGroup, pattern: str, period: cdk.Duration
     ) -> cloudwatch.Metric:
         """Return the number of matching log lines per period."""
         counted = logs.MetricFilter(

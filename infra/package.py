@@ -105,7 +105,7 @@ class Step(NamedTuple):
             self.stamp.write_text(self.digest, encoding="utf-8")
 
 
-def build(target: Target, specs: tuple[FunctionSpec, ...] = PACKAGED) -> None:
+def build(target: Target) -> None:
     """Build missing or stale parts of `target`.
 
     Raise SystemExit under another Python than Lambda's, or if own code does not compile.
@@ -116,7 +116,7 @@ def build(target: Target, specs: tuple[FunctionSpec, ...] = PACKAGED) -> None:
     # Concurrent builds would remove each other's files.
     with (BUILD / "building").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        for step in _steps(target, specs):
+        for step in _steps(target):
             step.run()
         # Files that no bundle uses any more.
         for shared_file in SHARED.glob("*"):
@@ -124,20 +124,20 @@ def build(target: Target, specs: tuple[FunctionSpec, ...] = PACKAGED) -> None:
                 shared_file.unlink()
 
 
-def unbuilt(target: Target, specs: tuple[FunctionSpec, ...] = PACKAGED) -> list[str]:
+def unbuilt(target: Target) -> list[str]:
     """Return the names of the missing or stale parts of `target`, in order of build, each once."""
-    stale = (step.name for step in _steps(target, specs) if not step.is_fresh())
+    stale = (step.name for step in _steps(target) if not step.is_fresh())
     return list(dict.fromkeys(stale))
 
 
-def _steps(target: Target, specs: tuple[FunctionSpec, ...]) -> Iterator[Step]:
+def _steps(target: Target) -> Iterator[Step]:
     folder = BUILD / target
     layer = folder / "layer"
     yield Step("layer", layer, layer.with_suffix(".stamp"), _digest(OWN), partial(_layer, layer))
     if target == "host":
         lock = _excerpt(ROOT / "requirements.lock", RUNTIME)
         yield _vendored(folder / "runtime", lock, target, ())
-    for spec in specs:
+    for spec in PACKAGED:
         bundle, digest = folder / spec.name, _digest(*_own_sources(spec))
         yield _vendored(bundle, _lock(spec.packages), target, spec.keeps)
         copy, stamp = partial(_own_code, bundle, spec), bundle.with_suffix(".own.stamp")

@@ -16,12 +16,9 @@ PATHS = (*FILES, *VIEWER, SIGN_IN)
 def page_function(stack: Stack) -> Function:
     """Create the function: outside the VPC, without secrets and rights.
 
-    Raises ValueError if callers sign with IAM, or if an issuer's address does not fit the page's
-    content security policy.
+    Raises ValueError if an issuer's address does not fit the page's content security policy.
     """
     environment = stack.target
-    if environment.auth != "jwt":
-        raise ValueError(f"{environment.name}: the page needs auth jwt, not {environment.auth}")
     sign_in = environment.sign_in
     if sign_in and not re.fullmatch(r"https://[\w.:-]+/[\w./~%-]*", sign_in.token_url):
         raise ValueError(f"{environment.name}: sign_in.token_url must be https, without a query")

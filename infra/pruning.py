@@ -14,7 +14,9 @@ VERSIONS_ONLY = (
     "infra.prune keeps those that the last state machine versions name."
 )
 STATES = (
-    *("DeleteStateMachineVersion", "DescribeStateMachine", "DescribeStateMachineAlias"),
+    "DeleteStateMachineVersion",
+    "DescribeStateMachine",
+    "DescribeStateMachineAlias",
     "ListStateMachineVersions",
 )
 

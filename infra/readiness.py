@@ -102,8 +102,8 @@ def _places(environment: Environment) -> Iterator[str]:
         ("certificate_arn", environment.certificate_arn),
         ("index.arn", environment.index.arn),
     ):
-        account_region = (region, account or arn.split(":")[4]) if arn else None
-        if account_region and tuple(arn.split(":")[3:5]) != account_region:
+        place = arn.split(":")[3:5]
+        if arn and place != [region, account or place[1]]:
             yield f"{path} {arn} should be of {region} and account {account or 'ACCOUNT'}"
     if network is None:
         return

@@ -6,8 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import typer
 
@@ -53,8 +52,7 @@ def stack_url(name: str, cloudformation: Any) -> str:
     return (outputs_of(cloudformation, f"docstokg-{name}") or {}).get("Url", "")
 
 
-@dataclass(frozen=True, slots=True)
-class Release:
+class Release(NamedTuple):
     """The clients of one environment, for its release."""
 
     name: str

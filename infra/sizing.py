@@ -89,18 +89,18 @@ def _warm_ms() -> dict[str, float]:
     return {name: row["warm_mean_ms"] for name, row in report["functions"].items()}
 
 
-def seconds(name: str, model_s: float = 0.0, store_s: float = STORE_S) -> float:
+def seconds(name: str, model_s: float = 0.0) -> float:
     """Return the mean seconds of a warm call: as measured, and the waits that are not.
 
     `stream` and `mcp` last as long as a whole answer. `model_s`: of a remote model.
     """
     if name in ("stream", "mcp"):
-        return sum(seconds(step, model_s, store_s) for step in ANSWER)
-    waits = store_s if name in READS_STORES else 0.0
+        return sum(seconds(step, model_s) for step in ANSWER)
+    waits = STORE_S if name in READS_STORES else 0.0
     return _warm_ms()[name] / 1000 + waits + (model_s if name == "synthesize" else 0.0)
 
 
-def concurrency(name: str, rate: float, model_s: float = 0.0) -> int:
+def concurrency(name: str, rate: float, model_s: float) -> int:
     """Return the concurrent calls of a function at `rate` requests per second.
 
     Little's law, rate x calls x seconds: a question may call `retrieve` to recall and `expand` to

@@ -9,8 +9,7 @@ import time
 import urllib.parse
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 import urllib3
@@ -39,8 +38,7 @@ class Wrong(Exception):
     """The environment gave a wrong answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """Status and JSON body of one response."""
 
     status: int
@@ -51,12 +49,11 @@ class Answer:
 Sign = Callable[[str, str, bytes], Mapping[str, str]]
 
 
-@dataclass(frozen=True, slots=True)
-class Service:
+class Service(NamedTuple):
     """The address of a deployment and its authentication."""
 
     url: str
-    sign: Sign = field(default=lambda method, url, body: {})
+    sign: Sign = lambda method, url, body: {}
 
     def request(self, method: str, path: str, body: bytes | None = None) -> Answer:
         """Send one request and return the answer, also for error statuses.
@@ -308,7 +305,7 @@ def minted(url: str, variables: Mapping[str, str]) -> str:
     return str(answer.json()["access_token"])
 
 
-def service_of(url: str, env: str = "", token: str = "", key: str = "") -> Service:
+def service_of(url: str, env: str, token: str = "", key: str = "") -> Service:
     """Return a deployment with a caller's token, else this shell's credentials if `env`, else none.
 
     Without a token, the variable SMOKE_TOKEN_URL names an issuer's endpoint (see `minted`). Raise

@@ -1,8 +1,8 @@
 """Function specifications."""
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from docstokg.contracts.routes import Route
 from docstokg.domain.time_budget import net
@@ -16,14 +16,17 @@ SIZE_LIMIT_MB = 240
 AGENT_MB = 20
 # Alarms that roll back the alias while traffic shifts.
 ROLLBACK_ALARMS = (
-    *("api5xx", "workflow-failed", "workflow-crashed", "workflow-timed-out", "degraded"),
+    "api5xx",
+    "workflow-failed",
+    "workflow-crashed",
+    "workflow-timed-out",
+    "degraded",
 )
 # Per cent of degraded answers over which the alarm `degraded` fires.
 MOST_DEGRADED = 5
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionSpec:
+class FunctionSpec(NamedTuple):
     """Resources of a function. Memory sets CPU (1,769 MB = one core).
 
     `timeout_s`: after the state machine's own. `uses`: dependencies, each with a grant and

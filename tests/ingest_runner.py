@@ -7,12 +7,13 @@ and writes no result files; all else of the definition is decided as AWS decides
 import importlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import sfnx.testing as sfnx
 
+from docstokg.loading.run.rows import every_object
 from docstokg.ports import ObjectStore
 from docstokg.wiring import Handler, Wiring
 from docstokg_local.engine.engine import Execution, failure_of
@@ -32,29 +33,22 @@ def stage_functions(wiring: Wiring) -> dict[str, Handler]:
     }
 
 
-def listed(objects: ObjectStore, prefix: str) -> Iterator[dict[str, Any]]:
-    """Yield what Step Functions passes on of each object below a prefix, page after page."""
-    after = ""
-    while page := objects.list(prefix, after):
-        for entry in page:
-            yield {"Etag": f'"{entry.etag}"', "Key": entry.key, "Size": entry.size}
-        after = page[-1].key
-
-
 def run_ingest(
     functions: Mapping[str, Handler],
     objects: ObjectStore,
     run: Mapping[str, Any],
-    failed: Callable[[Exception], object] = lambda error: None,
 ) -> Execution:
-    """Load what is below `run["prefix"]`; `failed` is told of each error of a task."""
+    """Load what is below `run["prefix"]`."""
     definition = json.loads(re.sub(r"\$\{(\w+)\}", r"\1", DEFINITION.read_text("utf-8")))
 
     def task(call: sfnx.Call) -> object:
         arguments: Any = call.arguments
         if call.resource.endswith("listObjectsV2"):
             assert arguments["Bucket"] == run["bucket"]
-            return list(listed(objects, arguments["Prefix"]))
+            return [
+                {"Etag": f'"{entry.etag}"', "Key": entry.key, "Size": entry.size}
+                for entry in every_object(objects, arguments["Prefix"])
+            ]
         if call.resource.endswith("s3:putObject"):
             assert arguments["Bucket"] == run["bucket"]
             objects.put(arguments["Key"], json.dumps(arguments["Body"]).encode())
@@ -63,7 +57,6 @@ def run_ingest(
         try:
             result = functions[arguments["FunctionName"]](payload, None)
         except Exception as error:
-            failed(error)
             raise failure_of(error) from error
         return {"Payload": transferred(result, call.state)[0]}
 

@@ -31,12 +31,11 @@ class FunctionError(Exception):
 
     def __init__(self, error: Mapping[str, Any]) -> None:
         super().__init__(str(error.get("errorMessage", "")))
-        self.type = str(error.get("errorType", "Unknown"))
-        self.body = dict(error)
+        self._type = str(error.get("errorType", "Unknown"))
 
     def named(self) -> Exception:
         """Give an exception whose class has the reported name, as a Catch matches it."""
-        named: Exception = type(self.type, (Exception,), {})(str(self))
+        named: Exception = type(self._type, (Exception,), {})(str(self))
         return named
 
 
@@ -167,10 +166,9 @@ class Sandbox:
                     self.close()
                     raise TimedOut(f"Task timed out after {self.timeout_s:.2f} seconds")
             kind, body = self._answers.pop(request_id)
-        answer = json.loads(body)
         if kind == "error":
-            raise FunctionError(answer)
-        return answer
+            raise FunctionError(json.loads(body))
+        return json.loads(body)
 
     @property
     def alive(self) -> bool:

@@ -47,6 +47,7 @@ class BucketJobs:
         if order.documents:
             self._write(order)
         remove = [order.doc_id] if order.kind == "delete" else []
+        size = sum(len(_content(document)) for document in order.documents)
         arguments = {
             "run_id": order.job_id,
             "kind": order.kind,
@@ -58,7 +59,7 @@ class BucketJobs:
             "remove": remove,
             "replace": order.replace,
             "groups": order.caller.scope(order.namespace).groups,
-            "small": len(order.documents) <= FEW and _size(order) <= SMALL_BYTES,
+            "small": len(order.documents) <= FEW and size <= SMALL_BYTES,
         }
         self._runs.start(order.job_id, arguments)
         return True
@@ -115,10 +116,6 @@ class BucketJobs:
 
 def _inbox(order: JobOrder) -> str:
     return f"inbox/{order.namespace}/{order.job_id}/"
-
-
-def _size(order: JobOrder) -> int:
-    return sum(len(_content(document)) for document in order.documents)
 
 
 def _content(document: PostedDocument) -> bytes:

@@ -45,12 +45,13 @@ def _bucket(wiring: Wiring) -> str:
 def build(wiring: Wiring) -> Handler:
     """Return the handler with its clients; the envelope's route selects the operation."""
     register, queue, index = wiring.register(), job_queue(wiring), wiring.search_index()
-    begin = beginning(wiring.telemetry, time_budget.PASSAGE_S)
+    telemetry, runs = wiring.telemetry, wiring.load_runs()
+    begin = beginning(telemetry, time_budget.PASSAGE_S)
     reading: Json = {"index": index, "begin": begin}
     routes: dict[RouteName, Callable[[Envelope], Reply]] = {
         "documents": partial(list_documents, register=register, **reading),
         "namespaces": partial(
-            list_namespaces, register=register, index=index, queue=queue, telemetry=wiring.telemetry
+            list_namespaces, register=register, index=index, queue=queue, telemetry=telemetry
         ),
         "passage": partial(read_passage, **reading),
         "load": partial(load_documents, register=register, queue=queue),
@@ -59,15 +60,12 @@ def build(wiring: Wiring) -> Handler:
             show_page,
             register=register,
             draw=wiring.draw_page,
-            telemetry=wiring.telemetry,
+            telemetry=telemetry,
             **reading,
         ),
         "job": partial(job_of, queue=queue),
         "cancel": partial(cancel_job, queue=queue),
     }
-    telemetry = wiring.telemetry
-
-    runs = wiring.load_runs()
 
     def background(event: Json, function: str, runs: LoadRuns) -> Json:
         loads = SourceLoads(runs, _bucket(wiring), telemetry)

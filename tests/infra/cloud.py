@@ -10,26 +10,31 @@ import json
 import secrets as random
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from docstokg.contracts.routes import ROUTES
-from docstokg_local.engine.engine import Execution, StateMachine
+from docstokg.contracts.routes import RouteName, route_of
+from docstokg_local.engine.engine import StateMachine
 from infra import templates
-from infra.settings import Environment, environment
+from infra.settings import Environment
 from infra.specs import FUNCTIONS
 from tests.conftest import CORPUS, load_folder, write_corpus
 from tests.infra.conftest import Template
 from tests.infra.deployed import ACCOUNT, REGION, Deployed
-from tests.infra.gateway import Answer, render_request, render_response
+from tests.infra.gateway import (
+    Answer,
+    outcome_of,
+    render_execution,
+    render_request,
+    render_response,
+)
 from tests.infra.iam import Call, Policies
 from tests.infra.loopback_aws import LoopbackAws, Moto
 from tests.infra.loopback_search import LoopbackSearch
@@ -38,6 +43,8 @@ from tests.runtime_api import Fleet, Folders, Sandbox
 from tests.signatures import certificate
 
 AGENT_PORT = 2772
+"""Where AppConfig's extension listens beside a function."""
+
 SECRET = "secret-of-"
 LOADER = "loader"
 MODEL_KEY = "filled-in"
@@ -45,13 +52,6 @@ PLAN_KEY = "key-of-a-plan-of-this-gateway"
 SUBJECT = "o'neil"
 ROLE = f"arn:aws:sts::{ACCOUNT}:assumed-role/reader/session"
 METHOD = f"arn:aws:execute-api:{REGION}:{ACCOUNT}:restapi1/live/POST/v1/answer"
-
-
-class Agent(Loopback):
-    """AppConfig's agent beside the functions, which listens where the extension does."""
-
-    def __init__(self, flags: Mapping[str, Any]) -> None:
-        super().__init__(lambda *_: (200, flags), AGENT_PORT)
 
 
 class Issuer:
@@ -81,8 +81,7 @@ class Issuer:
         self._server.close()
 
 
-@dataclass(frozen=True)
-class Start:
+class Start(NamedTuple):
     """CPU seconds before the event of a function's first call, counted twice."""
 
     how: str
@@ -98,7 +97,7 @@ class Cloud:
         self, template: Template, moto: Moto, model: Any, bundles: Path, folder: Path
     ) -> None:
         """`model`: a server on loopback that is asked for answers."""
-        self.ours = environment(template.name)
+        self.ours = template.ours
         self.deployed = Deployed(template)
         self.policies = Policies(self.deployed)
         self.folder, self.moto, self.bundles, self.model = folder, moto, bundles, model
@@ -112,7 +111,12 @@ class Cloud:
         self.issuer = Issuer(self.ours)
         self._make(moto)
         self.variables = {name: self._variables(name) for name in self.names}
-        self.fleet = self._processes("logs")
+        self.fleet = Fleet(
+            Folders(bundles / "host"),
+            folder / "logs",
+            variables=self.variables,
+            timeouts={spec.name: float(spec.timeout_s) for spec in FUNCTIONS},
+        )
         self.starts: dict[str, Start] = {}
         self._starting = {name: threading.Lock() for name in self.names}
 
@@ -127,25 +131,6 @@ class Cloud:
         table = {f"{name.title()}Function": self._step(name) for name in self.names}
         machine = self.deployed.properties(self.deployed.machine)
         return StateMachine(json.loads(machine["DefinitionString"]), table)
-
-    def _processes(self, logs: str) -> Fleet:
-        return Fleet(
-            Folders(self.bundles / "host"),
-            self.folder / logs,
-            variables=self.variables,
-            timeouts={spec.name: float(spec.timeout_s) for spec in FUNCTIONS},
-        )
-
-    def restart(self) -> None:
-        """End every process and start others: the next question is again the first one.
-
-        What is restored from a snapshot loses its connections between the two, as before.
-        """
-        self.fleet.close()
-        self.fleet, self.starts = self._processes("logs-anew"), {}
-        self.publish()
-        self.search.cut_connections()
-        self.start()
 
     def _heard(self, role: str, method: str, path: str) -> None:
         domain = self.deployed.arn(self.deployed.only("AWS::OpenSearchService::Domain"))
@@ -269,15 +254,16 @@ class Cloud:
         """A question through the gateway's templates and the state machine."""
         template = templates.request_workflow(route, "arn:alias", self._caller())
         request = render_request(template, json.dumps(body), self._context())
-        outcome = outcome_of(self.machine.execute(json.loads(request["input"])))
-        return render_response(templates.response("workflow"), outcome)
+        return render_execution(self.machine.execute(json.loads(request["input"])))
 
-    def route(self, name: str, body: dict[str, Any], sandbox: Sandbox | None = None) -> Answer:
+    def route(
+        self, name: RouteName, body: dict[str, Any], sandbox: Sandbox | None = None
+    ) -> Answer:
         """A route that one function serves, or the sandbox of it that is given.
 
         `body`: what is sent, or the parameters of the query string where the route has some.
         """
-        (route,) = (route for route in ROUTES if route.name == name)
+        route = route_of(name)
         template = templates.request_function(name, self._caller(), route.parameters)
         event = render_request(template, json.dumps(body), self._context(), body)
         reply = self.call(route.function, event) if sandbox is None else sandbox.invoke(event)
@@ -333,11 +319,3 @@ class Cloud:
         self.search.close()
         self.issuer.close()
         self.aws.close()
-
-
-def outcome_of(execution: Execution) -> dict[str, Any]:
-    """What StartSyncExecution says of an execution."""
-    outcome: dict[str, Any] = {"status": execution.status}
-    if execution.status == "SUCCEEDED":
-        outcome["output"] = json.dumps(execution.output, ensure_ascii=False)
-    return outcome

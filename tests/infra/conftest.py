@@ -12,10 +12,22 @@ from typing import Any
 
 import pytest
 
+from infra.settings import Environment, environment
 from tests.builders import ran
+from tests.signatures import be_a_role
 
 ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENTS = ("dev", "staging", "prod")
+# Fixture -> group of the tests that wait for it: wheels for two machines, a synthesis.
+GROUPS = {"bundles": "bundles", "assembly": "synth"}
+
+
+def pytest_collection_modifyitems(items: list[Any]) -> None:
+    """Let one worker run the tests that share a slow fixture, and the first of them wait for it."""
+    for item in items:
+        if group := next((GROUPS[name] for name in GROUPS if name in item.fixturenames), None):
+            item.add_marker(pytest.mark.xdist_group(group))
+            item.add_marker(pytest.mark.timeout(900))
 
 
 class Template:
@@ -49,10 +61,24 @@ class Template:
             if resource["Type"] == kind
         }
 
+    def resource(self, kind: str) -> dict[str, Any]:
+        """The resource of a type there is one of."""
+        (match,) = (resource for resource in self.resources.values() if resource["Type"] == kind)
+        return match
+
     def only(self, kind: str) -> dict[str, Any]:
-        matches = list(self.all(kind).values())
-        assert len(matches) == 1, (kind, len(matches))
-        return matches[0]
+        return dict(self.resource(kind)["Properties"])
+
+    @property
+    def ours(self) -> Environment:
+        """Settings of the environment."""
+        return environment(self.name)
+
+    @property
+    def alarms(self) -> dict[str, dict[str, Any]]:
+        """Alarms by their name, without that of the environment."""
+        alarms = self.all("AWS::CloudWatch::Alarm").values()
+        return {alarm["AlarmName"].split("-", 2)[2]: alarm for alarm in alarms}
 
     @property
     def machine(self) -> dict[str, Any]:
@@ -112,7 +138,7 @@ def assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
             nobody = {"AWS_EC2_METADATA_DISABLED": "true", "HTTPS_PROXY": "http://127.0.0.1:9"}
             command = ["-m", "infra.app", *ENVIRONMENTS, "--sources", "--out", str(folder)]
             done = infra_run(*command, HOME=str(shared), **nobody)
-            reports = [_findings(path) for path in folder.glob("*/validation-report.json")]
+            reports = [findings(path.parent) for path in folder.glob("*/validation-report.json")]
             assert done.returncode == 0, f"{done.stdout}\n{done.stderr[-3000:]}\n{reports}"
             (folder / "done").write_text(done.stdout)
     return folder
@@ -153,10 +179,12 @@ def stubbed(service: str) -> Iterator[Any]:
         client.stub.assert_no_pending_responses()
 
 
-def _findings(report: Path) -> list[str]:
+def findings(folder: Path) -> list[tuple[str, str]]:
+    """Return the findings of both rule packs: the rule and the path of the construct."""
+    report = json.loads((folder / "validation-report.json").read_text("utf-8"))
     return [
-        f"{violation['ruleName']} {construct['constructPath']}"
-        for plugin in json.loads(report.read_text())["pluginReports"]
+        (violation["ruleName"], construct["constructPath"])
+        for plugin in report["pluginReports"]
         for violation in plugin["violations"]
         for construct in violation["violatingConstructs"]
     ]
@@ -195,9 +223,7 @@ def bundles() -> Path:
 @pytest.fixture
 def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of nobody, in the region of the environments."""
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "test")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
+    be_a_role(monkeypatch)
 
 
 @pytest.fixture

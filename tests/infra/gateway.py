@@ -7,11 +7,13 @@ Gateway reference. What only AWS can show is listed in docs/deploy.md.
 import base64
 import json
 import re
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote_plus
 
 import airspeed
+
+from docstokg_local.engine.engine import Execution
+from infra import templates
 
 
 class Input:
@@ -61,8 +63,7 @@ def _unit(match: re.Match[str]) -> str:
     return "\x7f" if match[2] == "007f" else f"\\u{match[2].upper()}"
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     status: int
     headers: dict[str, str]
     body: str
@@ -89,6 +90,21 @@ def render_response(template: str, payload: Any, status: int = 200) -> Answer:
     override = context["responseOverride"]
     headers = {"Content-Type": "application/json"} | override["header"]
     return Answer(override.get("status", status), headers, body)
+
+
+def outcome_of(execution: Execution) -> dict[str, Any]:
+    """Return the description of an execution by StartSyncExecution."""
+    outcome: dict[str, Any] = {"status": execution.status}
+    if execution.status == "SUCCEEDED":
+        outcome["output"] = json.dumps(execution.output, ensure_ascii=False)
+    elif execution.status == "FAILED":
+        outcome |= {"error": execution.error, "cause": execution.cause}
+    return outcome
+
+
+def render_execution(execution: Execution, route: str = "") -> Answer:
+    """Return the client's response after an execution of the machine that answers."""
+    return render_response(templates.response("workflow", route), outcome_of(execution))
 
 
 def _merge(

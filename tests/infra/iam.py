@@ -18,6 +18,7 @@ from typing import Any
 from tests.infra.deployed import ACCOUNT, REGION, Deployed
 
 Statement = dict[str, Any]
+NOTHING: Mapping[str, str] = {}
 ROOT = f"arn:aws:iam::{ACCOUNT}:root"
 OPERATORS = ("StringEquals", "StringLike", "ArnEquals", "ArnLike", "Bool")
 KEYS = (
@@ -71,6 +72,12 @@ class Policies:
             return any(s["Effect"] == "Allow" for s in granting)
         return allowed or any(s["Effect"] == "Allow" for s in granting)
 
+    def may(
+        self, function: str, action: str, resource: str, context: Mapping[str, str] = NOTHING
+    ) -> bool:
+        """Decide one call of a function of ours."""
+        return self.allows(Call(self._deployed.role_of(function), action, resource, context))
+
     def _read_roles(self) -> None:
         deployed = self._deployed
         by_name = {deployed.ref(name): arn for arn, name in self.roles.items()}
@@ -115,7 +122,7 @@ class Policies:
         for name in deployed.all("AWS::Logs::ResourcePolicy"):
             document = json.loads(deployed.properties(name)["PolicyDocument"])
             for statement in document["Statement"]:
-                for resource in _list(statement["Resource"]):
+                for resource in listed(statement["Resource"]):
                     self._add(resource, [statement])
 
     def _add(self, resource: str, statements: list[Statement]) -> None:
@@ -124,14 +131,14 @@ class Policies:
 
 def _matches(statement: Statement, call: Call) -> bool:
     """Action, resource and every condition, as the call gives them."""
-    unknown = set(statement) - {*("Sid", "Effect", "Action", "Resource", "Condition", "Principal")}
+    unknown = set(statement) - {"Sid", "Effect", "Action", "Resource", "Condition", "Principal"}
     if unknown:
         raise UnknownCondition(f"statement with {sorted(unknown)}")
     return (
-        any(_like(a.lower(), call.action.lower()) for a in _list(statement["Action"]))
-        and any(_like(r, call.resource) for r in _list(statement["Resource"]))
+        any(_like(a.lower(), call.action.lower()) for a in listed(statement["Action"]))
+        and any(_like(r, call.resource) for r in listed(statement["Resource"]))
         and all(
-            _holds(operator, key, _list(values), call)
+            _holds(operator, key, listed(values), call)
             for operator, keys in statement.get("Condition", {}).items()
             for key, values in keys.items()
         )
@@ -170,8 +177,9 @@ def _principals(statement: Statement, kind: str) -> list[str]:
     principal = statement.get("Principal", {})
     if principal == "*":
         return ["*"]
-    return _list(principal.get(kind, []))
+    return listed(principal.get(kind, []))
 
 
-def _list(value: Any) -> list[Any]:
+def listed(value: Any) -> list[Any]:
+    """Return a list as it is, and any other value as a list of one."""
     return value if isinstance(value, list) else [value]

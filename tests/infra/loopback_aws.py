@@ -86,7 +86,7 @@ class LoopbackAws(Loopback):
         target = request.headers.get("x-amz-target", "").rpartition(".")[2]
         if service == "states" and target == "StartSyncExecution":
             payload = json.loads(body)
-            machine, _, qualifier = _qualified(payload["stateMachineArn"], 7)
+            machine, qualifier = _qualified(payload["stateMachineArn"])
             context = {"states:StateMachineQualifier": qualifier} if qualifier else {}
             self.calls.append((signer, Call("", f"states:{target}", machine, context)))
             return 200, json.dumps(self._start(payload["input"])).encode(), JSON
@@ -95,7 +95,7 @@ class LoopbackAws(Loopback):
         if service == "lambda" and request.path.endswith("/invocations"):
             arn = unquote(request.path.split("/functions/")[1].removesuffix("/invocations"))
             self.calls.append((signer, Call("", "lambda:InvokeFunction", arn)))
-            return 200, self._invoke(_qualified(arn, 7)[0].rpartition(":")[2], body), JSON
+            return 200, self._invoke(_qualified(arn)[0].rpartition(":")[2], body), JSON
         if service == "s3":
             self.calls.append((signer, s3_call(request.command, request.path)))
             answer = self._moto.forward(service, request, body)
@@ -131,10 +131,10 @@ class LoopbackAws(Loopback):
         return 200, json.dumps(description).encode(), JSON
 
 
-def _qualified(arn: str, parts: int) -> tuple[str, str, str]:
-    """An ARN of `parts` parts apart from its qualifier."""
+def _qualified(arn: str) -> tuple[str, str]:
+    """An ARN of seven parts apart from its qualifier."""
     pieces = arn.split(":")
-    return ":".join(pieces[:parts]), ":", ":".join(pieces[parts:])
+    return ":".join(pieces[:7]), ":".join(pieces[7:])
 
 
 def _key_context(body: bytes) -> dict[str, str]:

@@ -22,6 +22,7 @@ from tests.loopback import Loopback
 from tests.signatures import ALWAYS, signer_of
 
 Json = dict[str, Any]
+NO_INDEX = 404, {"status": 404, "error": {"type": "index_not_found_exception"}}
 NEEDED = (*ALWAYS, "x-amz-content-sha256")
 Heard = Callable[[str, str, str], None]
 """Is told who called, the method and the path, of every request with a right signature."""
@@ -58,13 +59,13 @@ class Documents:
                 return 200, {"acknowledged": True}
             case "GET", "_mapping":
                 if name not in self._mappings:
-                    return 404, {"status": 404, "error": {"type": "index_not_found_exception"}}
+                    return NO_INDEX
                 return 200, {name: {"mappings": self._mappings[name]}}
             case "POST", "_bulk":
                 return 200, {"items": self._write(name, body)}
             case "POST", "_mget":
                 if name not in self._documents:
-                    return 404, {"status": 404, "error": {"type": "index_not_found_exception"}}
+                    return NO_INDEX
                 keys = payload.get("ids") or [entry["_id"] for entry in payload["docs"]]
                 return 200, {"docs": [self._stored_document(name, key) for key in keys]}
             case "POST", "_search":
@@ -80,7 +81,7 @@ class Documents:
 
     def _document(self, method: str, name: str, key: str, payload: Json) -> tuple[int, Json]:
         if name not in self._documents:
-            return 404, {"status": 404, "error": {"type": "index_not_found_exception"}}
+            return NO_INDEX
         documents = self._documents[name]
         if method == "GET":
             return (200 if key in documents else 404), self._stored_document(name, key)

@@ -12,17 +12,15 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from docstokg.contracts.routes import ROUTES
-from infra.settings import environment
 from infra.specs import FUNCTIONS
 from tests.infra.deployed import ACCOUNT, REGION, Deployed
-from tests.infra.iam import ROOT, Call
+from tests.infra.iam import NOTHING, ROOT, Call
 
 API = f"arn:aws:execute-api:{REGION}:{ACCOUNT}:restapi1"
 OURS = {"aws:SourceAccount": ACCOUNT}
 SCHEDULED = OURS | {"aws:SourceArn": f"arn:aws:scheduler:{REGION}:{ACCOUNT}:schedule-group/default"}
 """Who takes on a role that CDK makes for a schedule: one of our own default group."""
 LIVE = {"states:StateMachineQualifier": "live"}
-NOTHING: Mapping[str, str] = {}
 NETWORK = (
     "ec2:CreateNetworkInterface DescribeNetworkInterfaces DescribeSubnets DeleteNetworkInterface "
     "AssignPrivateIpAddresses UnassignPrivateIpAddresses"
@@ -247,7 +245,7 @@ def _people(deployed: Deployed) -> Iterator[Right]:
 
     loader, sources = policy("Loader"), policy("IntakeSources")
     domain = deployed.arn(deployed.only("AWS::OpenSearchService::Domain"))
-    alias = environment(deployed.template.name).index_name
+    alias = deployed.template.ours.index_name
     page = "OpenSearch Service guide: ac, identity-based policies"
     for verb, path in (("Put", f"{alias}-chunks"), ("Post", "_bulk"), ("Delete", "x")):
         yield from _may(page, loader, f"es:ESHttp{verb}", f"{domain}/{path}")

@@ -6,16 +6,11 @@ import re
 import pytest
 
 from infra.observability import PAGING
-from infra.settings import environment
 from infra.specs import FUNCTIONS
 from tests.infra.conftest import Template
 
-# The first test waits for what all of them share: a synthesis, or wheels for two machines.
-pytestmark = [pytest.mark.xdist_group("synth"), pytest.mark.timeout(900)]
-
 
 def test_alarms_tell_somebody_and_cover_the_operations_page(template: Template) -> None:
-    alarms = template.all("AWS::CloudWatch::Alarm")
     topics = {
         kind: {"Ref": name}
         for name in template.all("AWS::SNS::Topic")
@@ -23,48 +18,59 @@ def test_alarms_tell_somebody_and_cover_the_operations_page(template: Template) 
         if name.startswith(kind)
     }
     assert len(topics) == 2
-    for alarm in alarms.values():
+    for name, alarm in template.alarms.items():
         (action,) = alarm["AlarmActions"]
-        end = alarm["AlarmName"].removeprefix(f"docstokg-{template.name}-")
-        assert action == topics["Alerts" if end in PAGING else "Notices"], end
+        assert action == topics["Alerts" if name in PAGING else "Notices"], name
         assert alarm["AlarmDescription"]
     (budget,) = template.all("AWS::Budgets::Budget").values()
     (reader,) = budget["NotificationsWithSubscribers"][0]["Subscribers"]
     assert reader["Address"] == topics["Notices"]
-    names = {alarm["AlarmName"] for alarm in alarms.values()}
-    ends = [
-        *("api5xx", "api-latency", "workflow-failed", "workflow-timed-out", "workflow-throttled"),
-        *("workflow-crashed", "doubted", "slow-embed-call", "slow-search-call"),
-        *("degraded", "circuit-open", "plans-rejected", "model-cost", "api-throttled"),
-        *("index-red", "index-storage", "index-key", "traces-old", "throttles-circuit"),
-        *("index-nodes", "index-rejects-search", "index-rejects-write", "test"),
-    ]
-    ours = environment(template.name)
-    if ours.index.managers:
-        ends += ["index-managers", "index-manager-cpu", "index-manager-memory"]
-    if ours.waf_requests_per_5_minutes:
-        ends.append("waf-throttled")
-    assert {name.removeprefix(f"docstokg-{template.name}-") for name in names} >= PAGING - {
-        *(["index-managers"] if not ours.index.managers else []),
-        *(["unanswered"] if not ours.canary else []),
+    names = {
+        "api5xx",
+        "api-latency",
+        "workflow-failed",
+        "workflow-timed-out",
+        "workflow-throttled",
+        "workflow-crashed",
+        "doubted",
+        "slow-embed-call",
+        "slow-search-call",
+        "degraded",
+        "circuit-open",
+        "plans-rejected",
+        "model-cost",
+        "api-throttled",
+        "index-red",
+        "index-storage",
+        "index-key",
+        "traces-old",
+        "throttles-circuit",
+        "index-nodes",
+        "index-rejects-search",
+        "index-rejects-write",
+        "test",
+        "ingest-failed",
+        "ingest-late",
+        "sources-failed",
+        "kept-back",
     }
-    for end in ends:
-        assert any(name.endswith(end) for name in names), end
+    ours = template.ours
+    if ours.index.managers:
+        names |= {"index-managers", "index-manager-cpu", "index-manager-memory"}
+    if ours.waf_requests_per_5_minutes:
+        names.add("waf-throttled")
+    if ours.index.kind == "managed":
+        names.add("resize-due")
+    names |= PAGING - {"index-managers", *(["unanswered"] if not ours.canary else [])}
     for spec in FUNCTIONS:
-        if spec.loads:
-            continue
-        for kind in ("errors", "throttles", "slow"):
-            assert any(name.endswith(f"-{kind}-{spec.name}") for name in names), spec.name
-    ends = ["ingest-failed", "ingest-late", "sources-failed", "kept-back"]
-    ends += ["resize-due"] if ours.index.kind == "managed" else []
-    for end in ends:
-        assert any(name.endswith(end) for name in names), end
-    assert template.all("AWS::Budgets::Budget")
+        if not spec.loads:
+            names |= {f"{kind}-{spec.name}" for kind in ("errors", "throttles", "slow")}
+    assert names <= template.alarms.keys()
 
 
 def test_firewall_logs_and_all_others_last_equally_long(template: Template) -> None:
     groups = template.all("AWS::Logs::LogGroup").values()
-    assert {group["RetentionInDays"] for group in groups} == {environment(template.name).log_days}
+    assert {group["RetentionInDays"] for group in groups} == {template.ours.log_days}
     acls = template.all("AWS::WAFv2::WebACL")
     configured = template.all("AWS::WAFv2::LoggingConfiguration").values()
     assert [configuration["ResourceArn"]["Fn::GetAtt"][0] for configuration in configured] == list(
@@ -100,7 +106,7 @@ def test_unwritten_traces_reach_a_queue_with_an_alarm(
     missed = cleaning["DeadLetterConfig"]["Arn"]["Fn::GetAtt"][0]
     assert {dead, missed} == set(queues) - set(redriven)
     watched = set()
-    for alarm in template.all("AWS::CloudWatch::Alarm").values():
+    for alarm in template.alarms.values():
         for dimension in alarm.get("Dimensions", []):
             if dimension["Name"] == "QueueName" and "Visible" in alarm["MetricName"]:
                 watched.add(dimension["Value"]["Fn::GetAtt"][0])
@@ -116,8 +122,7 @@ def test_one_error_among_few_calls_is_no_alarm(
     dev: Template, bad: int, calls: int, per_cent: float
 ) -> None:
     """m20: a share counts from twenty calls on; before, three failures are several."""
-    alarms = dev.all("AWS::CloudWatch::Alarm").values()
-    (errors,) = (alarm for alarm in alarms if alarm["AlarmName"].endswith("-errors-retrieve"))
+    errors = dev.alarms["errors-retrieve"]
     (text,) = (metric["Expression"] for metric in errors["Metrics"] if "Expression" in metric)
     parts = re.fullmatch(
         r"IF\((\w+) >= (\d+), 100 \* (\w+) / \1, IF\(\3 >= (\d+), 100, 0\)\)", text
@@ -142,9 +147,8 @@ def test_silence_is_an_alarm_where_questions_are_scheduled(template: Template) -
         for schedule in template.all("AWS::Scheduler::Schedule").values()
         if "sfn:startExecution" in str(schedule["Target"]["Arn"])
     ]
-    alarms = template.all("AWS::CloudWatch::Alarm").values()
-    unanswered = [alarm for alarm in alarms if alarm["AlarmName"].endswith("-unanswered")]
-    assert len(asking) == len(unanswered) == (environment(template.name).canary is not None)
+    unanswered = [template.alarms["unanswered"]] if "unanswered" in template.alarms else []
+    assert len(asking) == len(unanswered) == (template.ours.canary is not None)
     for target, alarm in zip(asking, unanswered, strict=True):
         text = "".join(part for part in target["Input"]["Fn::Join"][1] if isinstance(part, str))
         envelope = json.loads(json.loads(text)["Input"])
@@ -168,7 +172,7 @@ def test_the_service_reports_all_metrics_of_the_dashboard(template: Template) ->
     names |= set(re.findall(r"DocsToKG\W+(\w+)", board))
     assert names - {"environment", "Logs"} <= set(METRICS)
     assert len(names) >= 15
-    for alarm in template.all("AWS::CloudWatch::Alarm").values():
+    for alarm in template.alarms.values():
         used = [alarm] + [
             m["MetricStat"]["Metric"] for m in alarm.get("Metrics", []) if "MetricStat" in m
         ]
@@ -178,6 +182,5 @@ def test_the_service_reports_all_metrics_of_the_dashboard(template: Template) ->
 
 
 def test_kept_deletions_name_the_command_that_agrees(template: Template) -> None:
-    alarms = template.all("AWS::CloudWatch::Alarm").values()
-    (kept_back,) = (alarm for alarm in alarms if alarm["AlarmName"].endswith("-kept-back"))
-    assert 'make index-job JOB="agree RUN"' in kept_back["AlarmDescription"]
+    kept_back = template.alarms["kept-back"]["AlarmDescription"]
+    assert 'make index-job JOB="agree RUN"' in kept_back

@@ -11,7 +11,6 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from docstokg.adapters.aws.appconfig_flags import AppConfigFlags
-from docstokg.adapters.aws.clients import AwsService
 from docstokg.adapters.aws.dynamodb_cache import DynamoDbCache
 from docstokg.adapters.aws.dynamodb_counter import DynamoDbCounter
 from docstokg.adapters.aws.secrets import read_secrets
@@ -41,18 +40,9 @@ from tests.loopback import Loopback, answering
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
-REGION = "eu-central-1"
-LONG_S = 60.0
-"""Long enough for a busy machine to make a client."""
+LATE = Deadline.after(86_400)
+"""Late enough for a busy machine to make a client."""
 ARN = "arn:aws:execute-api:eu-central-1:111122223333:abc/live/POST/v1/answer"
-
-
-@pytest.fixture
-def silent(credentials: None) -> Iterator[str]:
-    """A service that accepts and never answers."""
-    listener = socket.create_server(("127.0.0.1", 0))
-    yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    listener.close()
 
 
 @pytest.fixture(params=["name"])
@@ -69,19 +59,29 @@ def table(aws: Any, request: pytest.FixtureRequest) -> str:
 
 @pytest.mark.parametrize("table", ["key"], indirect=True)
 def test_a_cached_body_comes_back_until_it_expires(table: str) -> None:
-    cache = DynamoDbCache(table, REGION)
+    cache = DynamoDbCache(table)
     body = json.dumps({"answer": "It's \U0001f600"}, ensure_ascii=False)
-    assert cache.get("k", Deadline.after(LONG_S)) is None
-    cache.put("k", "hash", body, 60, Deadline.after(LONG_S))
-    assert cache.get("k", Deadline.after(LONG_S)) == ("hash", body)
-    cache.put("k", "other", body, 0, Deadline.after(LONG_S))
-    assert cache.get("k", Deadline.after(LONG_S)) is None
+    assert cache.get("k", LATE) is None
+    cache.put("k", "hash", body, 60, LATE)
+    assert cache.get("k", LATE) == ("hash", body)
+    cache.put("k", "other", body, 0, LATE)
+    assert cache.get("k", LATE) is None
 
 
-def test_a_silent_service_costs_only_the_time_given(silent: str) -> None:
-    cache = DynamoDbCache("cache", service=AwsService("dynamodb", REGION, silent))
+def test_a_silent_service_costs_only_the_time_given(
+    credentials: None, agent: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent.waits.clear()
+    monkeypatch.setenv("AWS_ENDPOINT_URL", agent.url)
+    cache = DynamoDbCache("cache")
     with pytest.raises(Timeout):
         cache.get("k", Deadline.after(0.05))
+
+
+@pytest.fixture
+def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Circuits are read before each call."""
+    monkeypatch.setattr("docstokg.adapters.aws.shared_circuit.REFRESH_S", 0)
 
 
 def refuse() -> None:
@@ -93,8 +93,8 @@ def _settled(table: CircuitTable) -> None:
     table._background.submit(lambda: None).result()
 
 
-def test_an_open_circuit_is_shared_between_sandboxes(table: str) -> None:
-    first, second = (CircuitTable(table, "graph", REGION, refresh_s=0) for _ in range(2))
+def test_an_open_circuit_is_shared_between_sandboxes(table: str, fresh: None) -> None:
+    first, second = (CircuitTable(table, "graph") for _ in range(2))
     once = Circuit(failures=1)
     local, remote = (Breaker("graph", circuit=once, shared=store) for store in (first, second))
     assert remote.call(lambda: 1, Deadline.after(1)) == 1
@@ -106,17 +106,17 @@ def test_an_open_circuit_is_shared_between_sandboxes(table: str) -> None:
     for breaker in (local, remote):
         with pytest.raises(CircuitOpen, match="elsewhere"):
             breaker.call(lambda: 1, Deadline.after(1))
-    third = CircuitTable(table, "model", REGION, refresh_s=0)
+    third = CircuitTable(table, "model")
     assert not third.is_open()
     third.open(0)
     _settled(third)
     assert not third.is_open()
 
 
-def test_without_the_table_only_the_own_circuit_counts(aws: Any) -> None:
+def test_without_the_table_only_the_own_circuit_counts(aws: Any, fresh: None) -> None:
     lines: list[str] = []
     telemetry = Telemetry(write=lines.append)
-    table = CircuitTable("nowhere", "graph", REGION, refresh_s=0, telemetry=telemetry)
+    table = CircuitTable("nowhere", "graph", telemetry=telemetry)
     breaker = Breaker("graph", shared=table)
     for _ in range(3):
         assert breaker.call(lambda: 1, Deadline.after(1)) == 1
@@ -128,17 +128,15 @@ def test_without_the_table_only_the_own_circuit_counts(aws: Any) -> None:
 
 
 def test_a_count_is_shared_and_expires(aws: Any, table: str) -> None:
-    first, second = (DynamoDbCounter(table, REGION) for _ in range(2))
-    taken = [
-        counter.add("walks-x-1", 120, Deadline.after(LONG_S)) for counter in (first, second, first)
-    ]
+    first, second = (DynamoDbCounter(table) for _ in range(2))
+    taken = [counter.add("walks-x-1", 120, LATE) for counter in (first, second, first)]
     assert taken == [1, 2, 3]
-    assert first.add("walks-x-2", 120, Deadline.after(LONG_S)) == 1
+    assert first.add("walks-x-2", 120, LATE) == 1
     items = aws.client("dynamodb").scan(TableName=table)["Items"]
     (item,) = (item for item in items if item["taken"]["N"] == "3")
     assert 100 <= int(item["expires_at"]["N"]) - time.time() <= 120
     with pytest.raises(Misconfigured):
-        DynamoDbCounter("nowhere", REGION).add("x", 60, Deadline.after(LONG_S))
+        DynamoDbCounter("nowhere").add("x", 60, LATE)
 
 
 TRACE = TraceMessage(
@@ -155,7 +153,7 @@ TRACE = TraceMessage(
 def test_a_trace_arrives_as_it_was(aws: Any) -> None:
     client = aws.client("sqs")
     url = client.create_queue(QueueName="traces")["QueueUrl"]
-    SqsTrace(url).send(TRACE, Deadline.after(LONG_S))
+    SqsTrace(url).send(TRACE, LATE)
     (message,) = client.receive_message(QueueUrl=url)["Messages"]
     assert TraceMessage.model_validate_json(message["Body"]) == TRACE
 
@@ -222,19 +220,22 @@ def test_a_rotated_secret_is_used_without_a_deploy(
 
 
 @pytest.fixture
-def agent() -> Iterator[Loopback]:
+def agent(monkeypatch: pytest.MonkeyPatch) -> Iterator[Loopback]:
+    """A server, where AppConfig's agent is looked for before each request."""
     with answering() as server:
+        monkeypatch.setattr("docstokg.adapters.aws.appconfig_flags.PORT", server.port)
+        monkeypatch.setattr("docstokg.adapters.aws.appconfig_flags.KEEP_S", 0)
         yield server
 
 
 def test_functions_without_their_agent_keep_the_last_flags(agent: Loopback) -> None:
     agent.status, agent.answer = 200, {"KG_2HOP_ENABLED": False, "UNKNOWN": True}
-    flags = AppConfigFlags("a/e/p", host="127.0.0.1", port=agent.port, keep_s=0)
+    flags = AppConfigFlags("a/e/p")
     wiring = Wiring(Settings(appconfig="a/e/p"), ports={"flags": flags})
     assert wiring.current_settings().kg_2hop_enabled is False
     agent.status = 500
     assert wiring.current_settings().kg_2hop_enabled is False
-    fresh = AppConfigFlags("a/e/p", host="127.0.0.1", port=agent.port, keep_s=0)
+    fresh = AppConfigFlags("a/e/p")
     unknowing = Wiring(Settings(appconfig="a/e/p"), ports={"flags": fresh})
     # Somebody may have switched it off: nobody knows before the agent has answered once.
     assert unknowing.current_settings().kg_2hop_enabled is False
@@ -268,6 +269,10 @@ def token(key: Any = RSA, kid: str = "1", algorithm: str = "RS256", **changes: A
     return jwt.encode(claims, key, algorithm=algorithm, headers={"kid": kid})
 
 
+def policy(tokens: JwksTokens, headers: dict[str, str] | None) -> dict[str, Any]:
+    return authorize({"methodArn": ARN, "headers": headers}, tokens.caller, {})
+
+
 @pytest.mark.parametrize(
     "forged",
     [
@@ -289,9 +294,8 @@ def token(key: Any = RSA, kid: str = "1", algorithm: str = "RS256", **changes: A
 )
 def test_a_token_that_is_not_good_is_nobody(keys: JwksTokens, forged: Callable[[], str]) -> None:
     assert keys.caller(forged()) is None
-    headers = {"Authorization": f"Bearer {forged()}"}
     # A denial, not an error: strangers must not be able to raise our alarms.
-    answer = authorize({"methodArn": ARN, "headers": headers}, keys.caller, {})
+    answer = policy(keys, {"Authorization": f"Bearer {forged()}"})
     (statement,) = answer["policyDocument"]["Statement"]
     assert statement["Effect"] == "Deny"
     assert "context" not in answer
@@ -325,22 +329,18 @@ def test_without_the_issuers_keys_tokens_are_unavailable() -> None:
         port = listener.getsockname()[1]
     tokens = JwksTokens(ISSUER, "docstokg", f"http://127.0.0.1:{port}/jwks")
     with pytest.raises(Unavailable):
-        authorize(
-            {"methodArn": ARN, "headers": {"authorization": f"Bearer {token()}"}}, tokens.caller, {}
-        )
+        policy(tokens, {"authorization": f"Bearer {token()}"})
 
 
 def test_policies_cover_the_stage_and_carry_the_caller(keys: JwksTokens) -> None:
-    answer = authorize(
-        {"methodArn": ARN, "headers": {"AUTHORIZATION": f"bearer {token()}"}}, keys.caller, {}
-    )
+    answer = policy(keys, {"AUTHORIZATION": f"bearer {token()}"})
     assert answer["principalId"] == "o'neil"
     (statement,) = answer["policyDocument"]["Statement"]
     assert statement["Resource"] == "arn:aws:execute-api:eu-central-1:111122223333:abc/live/*"
     assert "'" not in answer["context"]["caller"]
     assert statement["Effect"] == "Allow"
     for headers in ({}, None, {"Authorization": token()}, {"Authorization": "Bearer "}):
-        refused = authorize({"methodArn": ARN, "headers": headers}, keys.caller, {})
+        refused = policy(keys, headers)
         assert refused["policyDocument"]["Statement"][0]["Effect"] == "Deny"
 
 

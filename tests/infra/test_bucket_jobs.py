@@ -24,6 +24,7 @@ from docstokg.wiring import Wiring
 from docstokg_functions.documents.handler import build
 from infra.ingestion import LATE_H, WATCH_LOADS
 from infra.observability import RUNNING
+from tests.builders import eventually
 from tests.envelopes import event
 
 REGION = "eu-central-1"
@@ -82,21 +83,20 @@ class Deployment:
         body: bytes = self.s3.get_object(Bucket=BUCKET, Key=key)["Body"].read()
         return body
 
+    def execution(self, job: str) -> str:
+        return self.arn.replace(":stateMachine:", ":execution:") + f":{job}"
+
     def run_input(self, job: str = "job-1") -> dict[str, Any]:
-        arn = self.arn.replace(":stateMachine:", ":execution:") + f":{job}"
-        arguments: dict[str, Any] = json.loads(
-            self.states.describe_execution(executionArn=arn)["input"]
-        )
-        return arguments
+        described = self.states.describe_execution(executionArn=self.execution(job))
+        return dict(json.loads(described["input"]))
+
+    def job(self, job: str = "job-1") -> dict[str, Any]:
+        return dict(json.loads(self.send("job", {"id": job}).body))
 
     def finished_job(self, job: str) -> dict[str, Any]:
         """The job once its run has ended."""
-        until = time.monotonic() + 60
-        while True:
-            report: dict[str, Any] = json.loads(self.send("job", {"id": job}).body)
-            if report["state"] != "running" or time.monotonic() > until:
-                return report
-            time.sleep(0.05)
+        eventually(lambda: self.job(job)["state"] != "running", 60)
+        return self.job(job)
 
 
 @pytest.fixture
@@ -159,7 +159,7 @@ def test_sent_documents_reach_the_bucket_and_start_runs(deployment: Deployment) 
         "groups": ["staff"],
         "small": True,
     }
-    job = json.loads(deployment.send("job", {"id": "job-1"}).body)
+    job = deployment.job()
     assert (job["state"], job["kind"], job["namespace"]) == ("running", "load", "default")
 
 
@@ -216,7 +216,7 @@ def test_cancelled_runs_stop_and_let_the_next_begin(
     for key, run_id in ((lease, holder), (other, "job-1")):
         deployment.s3.put_object(Bucket=BUCKET, Key=key, Body=json.dumps({"run_id": run_id}))
     assert deployment.send("cancel", {"id": "job-1"}, load=["other"]).statusCode == 404
-    assert json.loads(deployment.send("job", {"id": "job-1"}).body)["state"] == "running"
+    assert deployment.job()["state"] == "running"
     reply = deployment.send("cancel", {"id": "job-1"})
     assert (reply.statusCode, json.loads(reply.body)["reason"]) == (200, CANCELLED)
     assert deployment.finished_job("job-1")["state"] == "failed"

@@ -16,21 +16,26 @@ from tests.services import CACHE, REQUIRED
 # One worker has the servers and the functions; bundles may have to be built first.
 pytestmark = [pytest.mark.xdist_group("services"), pytest.mark.timeout(3600)]
 CREATION = (
-    *("bootstrap", "synthesise dev", "deploy both stacks", "destroy", "deploy again"),
-    *("destroy again", "staging, up to creation", "prod, up to creation"),
+    "bootstrap",
+    "synthesise dev",
+    "deploy both stacks",
+    "destroy",
+    "deploy again",
+    "destroy again",
+    "staging, up to creation",
+    "prod, up to creation",
 )
 OPERATION = (
-    *(
-        "50 documents, killed once; again with five of another namespace",
-        "10 questions through the deployed machine",
-    ),
-    *(
-        "one request, traced",
-        "the other routes",
-        "metrics as written, against alarms and dashboard",
-    ),
-    *("one changed object", "the graph's password rotated"),
-    *("deploy again, unchanged", "deploy a changed function", "roll back: the former assembly"),
+    "50 documents, killed once; again with five of another namespace",
+    "10 questions through the deployed machine",
+    "one request, traced",
+    "the other routes",
+    "metrics as written, against alarms and dashboard",
+    "one changed object",
+    "the graph's password rotated",
+    "deploy again, unchanged",
+    "deploy a changed function",
+    "roll back: the former assembly",
     "roll back: a failing smoke test",
     "a removed model and its secret: refused, then in two deploys",
     "both stores lost, restored from the bucket",

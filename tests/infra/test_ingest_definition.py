@@ -1,48 +1,13 @@
-"""`ingest.asl.json` as a Standard machine: AWS's linter takes it, no state's time ends first, and
-a small account has room for it beside questions."""
+"""`ingest.asl.json`: no state's time ends first, and a small account has room for questions too."""
 
 import json
-import re
 from dataclasses import replace
-
-import pytest
 
 from infra.readiness import obstacles
 from infra.settings import ENVIRONMENTS
 from infra.specs import STAGES
-from tests.infra.conftest import ROOT, Template
+from tests.infra.conftest import Template
 from tests.workflow.test_ingest_machine import ASL, every_task, retried
-
-DEFINITION = ROOT / "statemachine" / "ingest.asl.json"
-MOST_BYTES = 1_000_000
-
-
-def test_the_linter_of_cloudformation_takes_the_definition() -> None:
-    from cfnlint.api import ManualArgs, lint
-
-    text = re.sub(
-        r"\$\{(\w+)Function\}",
-        r"arn:aws:lambda:eu-central-1:123456789012:function:\1:1",
-        DEFINITION.read_text("utf-8"),
-    )
-    assert len(text.encode()) < MOST_BYTES
-
-    def messages_of(body: str) -> list[str]:
-        properties = {
-            "RoleArn": "arn:aws:iam::123456789012:role/r",
-            "StateMachineType": "STANDARD",
-            "DefinitionString": body,
-        }
-        machine = {"Type": "AWS::StepFunctions::StateMachine", "Properties": properties}
-        template = json.dumps({"Resources": {"Machine": machine}})
-        config = ManualArgs(regions=["eu-central-1"])
-        return [f"{m.rule.id} {m.message}" for m in lint(template, config=config)]
-
-    # Its schema of states knows no JSONata expression for a number; the service does.
-    (warning,) = messages_of(text)
-    assert warning.startswith("E3601") and warning.endswith("'States/Write/MaxConcurrency'")
-    broken = messages_of(text.replace('"ItemBatcher"', '"ItemBatches"', 1))
-    assert len(broken) > 1
 
 
 def test_a_function_ends_before_its_state_times_out() -> None:
@@ -57,10 +22,8 @@ def test_a_function_ends_before_its_state_times_out() -> None:
     assert called == set(limits)
 
 
-@pytest.mark.xdist_group("synth")
-@pytest.mark.timeout(900)
 def test_loads_use_at_most_half_of_free_concurrency(template: Template) -> None:
-    target = ENVIRONMENTS[template.name]
+    target = template.ours
     machines = template.all("AWS::StepFunctions::StateMachine").items()
     (text,) = (m["DefinitionString"] for name, m in machines if name.startswith("Ingestion"))
     states = json.loads(text)["States"]

@@ -4,13 +4,9 @@ import json
 import re
 from typing import Any
 
-import pytest
-
 from infra.specs import ROOT
 from tests.infra.conftest import Template
 from tests.infra.deployed import Deployed
-
-pytestmark = [pytest.mark.xdist_group("synth"), pytest.mark.timeout(900)]
 
 
 def test_the_bucket_of_documents_is_ours_alone(template: Template) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from docstokg.adapters.aws.appconfig_flags import AppConfigFlags
-from docstokg.adapters.aws.clients import AwsService
 from docstokg.adapters.aws.lambda_invoke import LambdaRouteFunction
 from docstokg.adapters.aws.stepfunctions import StepFunctionsWorkflow
 from docstokg.contracts.envelope import Caller, Envelope
@@ -45,19 +44,18 @@ class Amazon(Loopback):
     def _payload_of(self, request: BaseHTTPRequestHandler, body: bytes) -> tuple[int, Any]:
         return self.status, self.execution if "X-Amz-Target" in request.headers else self.payload
 
-    def service(self, name: str) -> AwsService:
-        return AwsService(name, REGION, self.url, read_timeout_s=LONG_S)
-
     def workflow(self, timeout_s: float = LONG_S) -> StepFunctionsWorkflow:
-        return StepFunctionsWorkflow(MACHINE, timeout_s, self.service("stepfunctions"))
+        return StepFunctionsWorkflow(MACHINE, timeout_s)
 
     def function(self, timeout_s: float = LONG_S) -> LambdaRouteFunction:
-        return LambdaRouteFunction(FUNCTION, timeout_s, self.service("lambda"))
+        return LambdaRouteFunction(FUNCTION, timeout_s)
 
 
 @pytest.fixture
-def amazon(credentials: None) -> Iterator[Amazon]:
+def amazon(credentials: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Amazon]:
     service = Amazon()
+    monkeypatch.setenv("AWS_ENDPOINT_URL", service.url)
+    monkeypatch.setenv("AWS_DISABLE_HOST_PREFIX_INJECTION", "true")
     yield service
     service.close()
 
@@ -126,7 +124,7 @@ def test_a_tool_switched_off_is_no_longer_offered(
     agent: Loopback,  # noqa: F811
 ) -> None:
     ports = {
-        "flags": AppConfigFlags("a/e/p", host="127.0.0.1", port=agent.port, keep_s=0),
+        "flags": AppConfigFlags("a/e/p"),
         "workflow": amazon.workflow(),
         "traverse_function": amazon.function(),
     }

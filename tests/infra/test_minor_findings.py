@@ -3,14 +3,9 @@
 import json
 import re
 
-import pytest
-
-from infra.settings import environment
 from infra.specs import FUNCTIONS
 from tests.infra.conftest import Template
 from tests.infra.deployed import Deployed
-
-pytestmark = [pytest.mark.xdist_group("synth"), pytest.mark.timeout(900)]
 
 
 def test_flags_are_fetched_while_a_sandbox_starts(template: Template) -> None:
@@ -38,35 +33,22 @@ def test_flag_changes_are_watched_by_an_alarm(template: Template) -> None:
 def test_the_gateways_log_is_created_with_our_key(template: Template) -> None:
     """m10: by the name the gateway writes to, before its stage is there."""
     (name,) = template.all("AWS::ApiGateway::RestApi")
-    (group,) = (
+    ((logical, properties),) = (
         (logical, properties)
         for logical, properties in template.all("AWS::Logs::LogGroup").items()
         if "API-Gateway-Execution-Logs_" in json.dumps(properties.get("LogGroupName", ""))
     )
-    logical, properties = group
+    stage = template.resource("AWS::ApiGateway::Stage")
+    name_of_stage = stage["Properties"]["StageName"]
     parts = properties["LogGroupName"]["Fn::Join"][1]
-    assert parts == ["API-Gateway-Execution-Logs_", {"Ref": name}, f"/{stage_of(template)}"]
+    assert parts == ["API-Gateway-Execution-Logs_", {"Ref": name}, f"/{name_of_stage}"]
     assert properties["KmsKeyId"] and properties["RetentionInDays"]
-    (stage,) = (
-        resource
-        for resource in template.resources.values()
-        if resource["Type"] == "AWS::ApiGateway::Stage"
-    )
     assert logical in stage["DependsOn"]
-
-
-def stage_of(template: Template) -> str:
-    (stage,) = template.all("AWS::ApiGateway::Stage").values()
-    return str(stage["StageName"])
 
 
 def test_the_account_log_role_outlives_its_environment(template: Template) -> None:
     """m11: one setting for all of an account: deleting one stack must not mute the others."""
-    (account,) = (
-        resource
-        for resource in template.resources.values()
-        if resource["Type"] == "AWS::ApiGateway::Account"
-    )
+    account = template.resource("AWS::ApiGateway::Account")
     role = account["Properties"]["CloudWatchRoleArn"]["Fn::GetAtt"][0]
     policies = {account["DeletionPolicy"], template.resources[role]["DeletionPolicy"]}
     assert policies <= {"Retain", "RetainExceptOnCreate"}
@@ -75,7 +57,7 @@ def test_the_account_log_role_outlives_its_environment(template: Template) -> No
 def test_the_firewall_has_amazon_lists_behind_its_rule(template: Template) -> None:
     """m15: addresses known for attacks, and input that is never meant well."""
     acls = template.all("AWS::WAFv2::WebACL")
-    assert bool(acls) == bool(environment(template.name).waf_requests_per_5_minutes)
+    assert bool(acls) == bool(template.ours.waf_requests_per_5_minutes)
     placed = template.all("AWS::WAFv2::WebACLAssociation").values()
     assert [association["WebACLArn"]["Fn::GetAtt"][0] for association in placed] == list(acls)
     assert all("/stages/" in json.dumps(association["ResourceArn"]) for association in placed)

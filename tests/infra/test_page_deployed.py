@@ -94,13 +94,6 @@ def test_only_get_reaches_the_isolated_page_function(paged: Template) -> None:
         assert not may("POST", path)
 
 
-def test_without_tokens_there_is_no_page() -> None:
-    ours = replace(ENVIRONMENTS["dev"], page=True)
-    stack = Stack(cdk.App(), ours, "x")
-    with pytest.raises(ValueError, match="needs auth jwt"):
-        page_function(stack)
-
-
 CLIENT = SignIn("c", "https://id.acme.dev/authorize?audience=docstokg", "https://id.acme.dev/token")
 
 

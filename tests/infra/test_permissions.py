@@ -10,9 +10,7 @@ import pytest
 from tests.infra.conftest import Template
 from tests.infra.deployed import ACCOUNT, REGION, Deployed, sibling
 from tests.infra.iam import Call, Policies
-from tests.infra.service_calls import rights
-
-pytestmark = [pytest.mark.xdist_group("synth"), pytest.mark.timeout(900)]
+from tests.infra.service_calls import rights, via
 
 # Two more of each service that nobody here may do, next to what somebody may.
 FORBIDDEN = {
@@ -35,6 +33,11 @@ FORBIDDEN = {
     "sts": ("sts:TagSession", "sts:AssumeRoleWithSAML"),
     "xray": ("xray:GetTraceSummaries", "xray:DeleteGroup"),
 }
+# What a service does with our key for a caller that reads or writes through it.
+BEHIND = {
+    "dynamodb:": "kms:Decrypt", "secretsmanager:": "kms:Decrypt", "sqs:": "kms:GenerateDataKey",
+    "s3:GetObject": "kms:Decrypt", "s3:PutObject": "kms:GenerateDataKey",
+}  # fmt: skip
 STRANGER = f"arn:aws:iam::{ACCOUNT}:role/stranger"
 ELSEWHERE = "us-east-1"
 OTHER = "999988887777"
@@ -64,6 +67,20 @@ def neighbours(call: Call) -> Iterator[Call]:
         yield Call(call.principal, call.action, call.resource, less)
         other = _foreign(call.context[key])
         yield Call(call.principal, call.action, call.resource, {**less, key: other})
+
+
+def assert_held(calls: list[Call], policies: Policies, deployed: Deployed) -> None:
+    """Require that calls, with what services do for them, are allowed and no neighbour is."""
+    assert [call for call in calls if not policies.allows(call)] == []
+    key = deployed.arn(deployed.only("AWS::KMS::Key"))
+    for call in calls:
+        for action, behind in BEHIND.items():
+            if call.action.startswith(action):
+                used = Call(call.principal, behind, key, via(action.split(":")[0]))
+                assert policies.allows(used), call
+        allowed = [near for near in neighbours(call) if policies.allows(near)]
+        # The loader may write every index of its domain, and a neighbouring path is one.
+        assert not allowed or "Loader" in call.principal, allowed
 
 
 def _foreign(value: str) -> str:
@@ -119,8 +136,12 @@ def _without(action: str) -> Callable[[Template], None]:
 
 
 ALONE = (
-    *("ec2:CreateNetworkInterface", "iam:PassRole", "s3:AbortMultipartUpload"),
-    *("states:StartExecution", "states:StopExecution", "states:RedriveExecution"),
+    "ec2:CreateNetworkInterface",
+    "iam:PassRole",
+    "s3:AbortMultipartUpload",
+    "states:StartExecution",
+    "states:StopExecution",
+    "states:RedriveExecution",
 )
 """Rights that a statement alone gives: network, snapshots, and what maps need."""
 DEFECTS: dict[str, tuple[Callable[[Template], None], str]] = {

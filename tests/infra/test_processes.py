@@ -19,15 +19,10 @@ from infra import templates
 from infra.specs import FUNCTIONS
 from tests.builders import eventually
 from tests.infra.conftest import ROOT
-from tests.infra.gateway import Answer, render_request, render_response
+from tests.infra.gateway import Answer, render_execution, render_request, render_response
 from tests.runtime_api import Fleet, Folders, InitFailed, Sandbox
 
-# The first test waits for what all of them share: a synthesis, or wheels for two machines.
-pytestmark = [
-    pytest.mark.xdist_group("bundles"),
-    pytest.mark.timeout(900),
-    pytest.mark.flaky(reruns=1, reruns_delay=5),
-]
+pytestmark = pytest.mark.flaky(reruns=1, reruns_delay=5)
 
 ASL = ROOT / "statemachine" / "answer.asl.json"
 STEPS = ("validate", "retrieve", "expand", "ground", "traverse", "synthesize", "respond")
@@ -64,17 +59,7 @@ class Deployment:
         template = templates.request_workflow(route, ALIAS, templates.caller("jwt"))
         context = {"requestId": "req-7", "authorizer": {"caller": encode_caller(caller)}}
         request = render_request(template, body, context)
-        return self.answer(self.machine.execute(json.loads(request["input"])))
-
-    @staticmethod
-    def answer(execution: Execution) -> Answer:
-        """What StartSyncExecution says, through the response template."""
-        outcome: dict[str, Any] = {"status": execution.status}
-        if execution.status == "SUCCEEDED":
-            outcome["output"] = json.dumps(execution.output, ensure_ascii=False)
-        elif execution.status == "FAILED":
-            outcome |= {"error": execution.error, "cause": execution.cause}
-        return render_response(templates.response("workflow"), outcome)
+        return render_execution(self.machine.execute(json.loads(request["input"])))
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +140,7 @@ def test_error_messages_contain_no_input(
     # The runtime prints what a handler raises, so not even that may quote its input.
     assert "secret" not in str(caught.value)
     failed = Execution("FAILED", None, "ValidationError", str(caught.value))
-    assert "secret" not in deployment.answer(failed).body
+    assert "secret" not in render_execution(failed).body
 
 
 def test_two_hundred_questions_leave_no_word_in_logs(

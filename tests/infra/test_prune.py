@@ -84,8 +84,7 @@ def describe(states: Any, names: dict[int, str], routed: tuple[int, ...]) -> Non
 
 
 def test_recent_routed_and_aliased_versions_stay(states: Any, functions: Any) -> None:
-    named = {1: version_of(1), 2: version_of(2), 3: version_of(3), 4: version_of(4)}
-    named[5] = version_of(6)
+    named = {number: version_of(number) for number in range(1, 5)} | {5: version_of(6)}
     describe(states, named, routed=(1, 5))
     unused = leftovers([MACHINE], [NAME], states, functions)
     # 3, 4 and 6 by the last three machines, 1 by traffic, 5 by the alias.

@@ -4,13 +4,8 @@ import json
 import re
 from typing import Any
 
-import pytest
-
-from infra.settings import environment
 from infra.specs import ROLLBACK_ALARMS
 from tests.infra.conftest import ROOT, Template
-
-pytestmark = [pytest.mark.xdist_group("synth"), pytest.mark.timeout(900)]
 
 DECIDES_S = 180
 """What CloudWatch may take from the end of a period until the alarm changes, generously."""
@@ -25,11 +20,8 @@ def seconds_to_fire(alarm: dict[str, Any]) -> int:
 
 def test_alarms_fire_before_the_first_step_is_over(template: Template) -> None:
     alias = template.only("AWS::StepFunctions::StateMachineAlias")["DeploymentPreference"]
-    alarms = {a["AlarmName"]: a for a in template.all("AWS::CloudWatch::Alarm").values()}
-    named = {f"docstokg-{template.name}-{end}" for end in ROLLBACK_ALARMS}
-    assert named <= alarms.keys()
-    assert len(alias["Alarms"]) == len(named)
-    slowest = max(seconds_to_fire(alarms[name]) for name in named)
+    assert len(alias["Alarms"]) == len(ROLLBACK_ALARMS)
+    slowest = max(seconds_to_fire(template.alarms[name]) for name in ROLLBACK_ALARMS)
     if alias["Type"] == "ALL_AT_ONCE":
         assert template.name == "dev"
     else:
@@ -54,12 +46,11 @@ def test_caught_crashes_and_refusals_are_counted_apart(template: Template) -> No
             f'{{ $.type = "PassStateEntered" && $.details.name = "{name}" }}'
         )
         (metric,) = properties["MetricTransformations"]
-        assert environment(template.name).name in metric["MetricName"]
+        assert template.ours.name in metric["MetricName"]
         alarmed = [
-            alarm["AlarmName"]
-            for alarm in template.all("AWS::CloudWatch::Alarm").values()
-            if (alarm.get("MetricName"), alarm.get("Namespace"))
+            alarm
+            for alarm, properties in template.alarms.items()
+            if (properties.get("MetricName"), properties.get("Namespace"))
             == (metric["MetricName"], metric["MetricNamespace"])
         ]
-        assert len(alarmed) == (name == "Crashed")
-        assert all(alarm.endswith("workflow-crashed") for alarm in alarmed)
+        assert alarmed == ["workflow-crashed"] * (name == "Crashed")

@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,11 +12,12 @@ from docstokg.errors import Misconfigured
 from docstokg.settings import Settings
 from docstokg_functions.documents.source_loads import JOB
 from infra import variables
-from infra.settings import ENVIRONMENTS, read
+from infra.models import INVOKE
+from infra.settings import ENVIRONMENTS
 from infra.specs import FUNCTIONS, FunctionSpec
 from tests.infra.conftest import Template, synthesised
 from tests.infra.deployed import ACCOUNT, REGION, Deployed
-from tests.infra.iam import Call, Policies
+from tests.infra.iam import Policies
 
 # A driver that is refused leaves its socket to the collector.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -69,37 +70,32 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Template:
 def test_only_synthesize_may_call_a_verifying_language_model(
     chosen: Template, dev: Template
 ) -> None:
-    deployed = Deployed(chosen)
-    policies = Policies(deployed)
+    policies = Policies(Deployed(chosen))
     model = f"arn:aws:bedrock:{REGION}::foundation-model/meta.llama3-8b-v1:0"
-    assert policies.allows(Call(deployed.role_of("synthesize"), "bedrock:InvokeModel", model))
+    assert policies.may("synthesize", INVOKE, model)
     for step in ("respond", "check"):
         assert "synthesize=" in json.dumps(values(chosen, step)["DOCSTOKG_ROUTE_FUNCTIONS"])
         assert values(chosen, step)["DOCSTOKG_VERIFIER"] == GIVEN["verifier"]
         assert "DOCSTOKG_ROUTE_FUNCTIONS" not in values(dev, step)
-        role = deployed.role_of(step)
-        assert not policies.allows(Call(role, "bedrock:InvokeModel", model))
+        assert not policies.may(step, INVOKE, model)
     invoke = "lambda:InvokeFunction"
     target = f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:docstokg-staging-synthesize:live"
     other = target.replace("synthesize", "documents")
     for step, may in {"respond": True, "check": True, "ground": False, "stream": False}.items():
-        role = deployed.role_of(step)
-        assert policies.allows(Call(role, invoke, target)) is may, step
-        assert not policies.allows(Call(role, invoke, other)), step
+        assert policies.may(step, invoke, target) is may, step
+        assert not policies.may(step, invoke, other), step
 
 
 def test_one_guardrail_may_be_applied_by_two_functions(guarded: Template, dev: Template) -> None:
-    deployed = Deployed(guarded)
-    policies = Policies(deployed)
+    policies, plain = Policies(Deployed(guarded)), Policies(Deployed(dev))
     use, arn = "bedrock:ApplyGuardrail", f"arn:aws:bedrock:{REGION}:{ACCOUNT}:guardrail/abc123"
     for step in ("respond", "check"):
-        role = deployed.role_of(step)
-        assert policies.allows(Call(role, use, arn))
-        assert not policies.allows(Call(role, use, arn.replace("abc123", "xyz789")))
+        assert policies.may(step, use, arn)
+        assert not policies.may(step, use, arn.replace("abc123", "xyz789"))
         assert values(guarded, step)["DOCSTOKG_VERIFIER_THRESHOLD"] == "0.7"
-        assert not Policies(Deployed(dev)).allows(Call(Deployed(dev).role_of(step), use, arn))
+        assert not plain.may(step, use, arn)
     for step in ("synthesize", "ground", "stream"):
-        assert not policies.allows(Call(deployed.role_of(step), use, arn))
+        assert not policies.may(step, use, arn)
     door = guarded.only("AWS::EC2::VPCEndpoint")
     assert [statement["Action"] for statement in door["PolicyDocument"]["Statement"]] == [use]
 
@@ -139,33 +135,28 @@ def test_iam_allows_only_the_models_own_profile(chosen: Template, dev: Template)
 
     its model in whatever region serves the call; a model without a profile is named itself.
     """
-    deployed = Deployed(chosen)
-    policies = Policies(deployed)
-    role = deployed.role_of("synthesize")
-    invoke = "bedrock:InvokeModel"
+    may = partial(Policies(Deployed(chosen)).may, "synthesize")
     profile = f"arn:aws:bedrock:{REGION}:{ACCOUNT}:inference-profile/eu.amazon.nova-lite-v1:0"
     served = "arn:aws:bedrock:eu-north-1::foundation-model/amazon.nova-lite-v1:0"
     named = f"arn:aws:bedrock:{REGION}::foundation-model/amazon.nova-micro-v1:0"
     through = {"bedrock:InferenceProfileArn": profile}
-    needed = [Call(role, invoke, profile), Call(role, invoke, served, through)]
-    needed.append(Call(role, invoke, named))
-    assert [call for call in needed if not policies.allows(call)] == []
+    assert may(INVOKE, profile) and may(INVOKE, served, through) and may(INVOKE, named)
     other = {"bedrock:InferenceProfileArn": profile.replace("lite", "pro")}
-    neighbours = [
-        Call(role, invoke, served),
-        Call(role, invoke, served, other),
-        Call(role, invoke, served.replace("lite", "pro"), through),
-        Call(role, invoke, named.replace("micro", "premier")),
-        Call(role, invoke, named.replace(REGION, "us-east-1")),
-        Call(role, invoke, profile.replace(ACCOUNT, "999988887777")),
-        Call(role, "bedrock:InvokeModelWithResponseStream", named),
-        Call(role, "bedrock:CreateModelInvocationJob", named),
-        *(Call(deployed.role_of(step), invoke, named) for step in ("ground", "respond", "check")),
-    ]
-    assert [call for call in neighbours if policies.allows(call)] == []
+    for neighbour in (
+        (INVOKE, served),
+        (INVOKE, served, other),
+        (INVOKE, served.replace("lite", "pro"), through),
+        (INVOKE, named.replace("micro", "premier")),
+        (INVOKE, named.replace(REGION, "us-east-1")),
+        (INVOKE, profile.replace(ACCOUNT, "999988887777")),
+        ("bedrock:InvokeModelWithResponseStream", named),
+        ("bedrock:CreateModelInvocationJob", named),
+    ):
+        assert not may(*neighbour), neighbour
+    for step in ("ground", "respond", "check"):
+        assert not Policies(Deployed(chosen)).may(step, INVOKE, named), step
     # Without the statement nobody may: an environment that names no model of Bedrock.
-    plain = Deployed(dev)
-    assert not Policies(plain).allows(Call(plain.role_of("synthesize"), invoke, named))
+    assert not Policies(Deployed(dev)).may("synthesize", INVOKE, named)
 
 
 def test_bedrock_has_a_door_inside_the_vpc(chosen: Template, staging: Template) -> None:
@@ -174,7 +165,7 @@ def test_bedrock_has_a_door_inside_the_vpc(chosen: Template, staging: Template) 
     assert "bedrock-runtime" in json.dumps(door["ServiceName"])
     assert len(door["SubnetIds"]) == 3
     actions = {statement["Action"] for statement in door["PolicyDocument"]["Statement"]}
-    assert actions == {"bedrock:InvokeModel"}
+    assert actions == {INVOKE}
     assert not staging.all("AWS::EC2::VPCEndpoint")
     assert counted([{"Resources": chosen.resources}]).endpoint_zones == 3
 
@@ -190,26 +181,23 @@ def encoding(tmp_path_factory: pytest.TempPathFactory) -> Template:
 
 def test_bedrock_embedding_and_reranking_reach_only_their_models(encoding: Template) -> None:
     """Loading embeds too; the calls pass the VPC's own endpoint, and no secret is made for them."""
-    deployed = Deployed(encoding)
-    policies = Policies(deployed)
-    invoke = "bedrock:InvokeModel"
+    policies = Policies(Deployed(encoding))
     profile = f"arn:aws:bedrock:{REGION}:{ACCOUNT}:inference-profile/eu.cohere.embed-v4:0"
     through = {"bedrock:InferenceProfileArn": profile}
     served = "arn:aws:bedrock:eu-west-3::foundation-model/cohere.embed-v4:0"
     ranks = f"arn:aws:bedrock:{REGION}::foundation-model/amazon.rerank-v1:0"
     for spec in FUNCTIONS:
-        role = deployed.role_of(spec.name)
-        may = policies.allows(Call(role, invoke, profile))
-        assert may is ("embedder" in spec.uses), spec.name
-        assert policies.allows(Call(role, invoke, served, through)) is may
-        assert not policies.allows(Call(role, invoke, served))
-        assert policies.allows(Call(role, invoke, ranks)) is (spec.name == "ground"), spec.name
-        assert not policies.allows(Call(role, "bedrock:Rerank", "*"))
+        may = partial(policies.may, spec.name)
+        assert may(INVOKE, profile) is ("embedder" in spec.uses), spec.name
+        assert may(INVOKE, served, through) is ("embedder" in spec.uses), spec.name
+        assert not may(INVOKE, served)
+        assert may(INVOKE, ranks) is (spec.name == "ground"), spec.name
+        assert not may("bedrock:Rerank", "*")
     assert values(encoding, "ingest_encode")["DOCSTOKG_EMBED_MODEL"] == "eu.cohere.embed-v4:0"
     secrets = " ".join(encoding.all("AWS::SecretsManager::Secret"))
     assert "Embedder" not in secrets and "Reranker" not in secrets
     allowed = encoding.only("AWS::EC2::VPCEndpoint")["PolicyDocument"]["Statement"]
-    assert {statement["Action"] for statement in allowed} == {invoke}
+    assert {statement["Action"] for statement in allowed} == {INVOKE}
     assert all(name in json.dumps(allowed) for name in ("cohere.embed-v4:0", "amazon.rerank-v1:0"))
     group = encoding.function("ingest_encode")["VpcConfig"]["SecurityGroupIds"]
     assert group != encoding.function("ingest_read")["VpcConfig"]["SecurityGroupIds"]
@@ -225,11 +213,3 @@ def test_schedules_start_loads_and_changes_do_not(encoding: Template, staging: T
     assert "NotificationConfiguration" not in json.dumps(encoding.all("AWS::S3::Bucket"))
     assert staging.all("AWS::Events::Rule")
     assert not [name for name in staging.all("AWS::Scheduler::Schedule") if "Sync" in name]
-
-
-@pytest.mark.parametrize("sync", ['Default = "rate(1 day)"', 'default = "daily"'])
-def test_a_wrong_schedule_is_refused(tmp_path: Path, sync: str) -> None:
-    file = tmp_path / "own.toml"
-    file.write_text(f"[x]\nsync = {{{sync}}}\n", "utf-8")
-    with pytest.raises(Misconfigured, match="sync"):
-        read(file)

@@ -6,7 +6,6 @@ import pytest
 
 from docstokg.errors import Misconfigured
 from infra.readiness import contradictions
-from infra.schedules import schedule
 from infra.settings import Environment, read
 from infra.specs import ROOT
 from tests.infra.conftest import infra_run
@@ -25,28 +24,41 @@ REFUSED: dict[str, tuple[str, str]] = {
     "[own.index]\nzones = 4": ("own.index.zones", "1, 2 or 3"),
     f"[own.network]\nprivate_subnets = [{SUBNETS}]": ("network.private_subnets", "one subnet per"),
     '[own.network]\nzones = ["us-east-1a", "us-east-1b", "us-east-1c"]': (
-        *("network.zones", "region eu-central-1"),
+        "network.zones",
+        "region eu-central-1",
     ),
     '[own.index]\ninstance_type = "t3.small.search"\nvolume_gib = 500': (
-        *("index.volume_gib 500", "over 100"),
+        "index.volume_gib 500",
+        "over 100",
     ),
     "[own.index]\nvolume_gib = 5": ("own.index.volume_gib", "greater than or equal to 10"),
     '#dev\nauth = "iam"\niam_namespaces = []': ("iam_namespaces", '"*"'),
     "[own.metering]\nfirst = {rate = 0, burst = 1, daily_quota = 1}": (
-        *("own.metering.first.rate", "greater than or equal to 1"),
+        "own.metering.first.rate",
+        "greater than or equal to 1",
     ),
+    "#dev\npage = true": ("page needs callers with tokens", "auth = jwt"),
     "cold_start_s = -3": ("own.cold_start_s", "greater than or equal to 0"),
     'domain_name = "api.acme.dev"': ("certificate_arn", "both or none"),
     f'certificate_arn = "{ARN}"': ("domain_name", "both or none"),
     f'account = "999988887777"\ndomain_name = "api.acme.dev"\ncertificate_arn = "{ARN}"': (
-        *("certificate_arn", "account 999988887777"),
+        "certificate_arn",
+        "account 999988887777",
     ),
+    '[own.sync]\nDefault = "rate(1 day)"': ("own.sync.Default", "match pattern"),
     '[own.sync]\ndefault = "cron(every night)"': ("own.sync.default", "cron(MINUTES HOURS"),
+    '[own.sync]\ndefault = "cron(0 25 * * ? *)"': ("own.sync.default", "hours '25' should be"),
+    '[own.sync]\ndefault = "cron(0 3 1 * MON *)"': ("own.sync.default", "exactly one of day of"),
+    '[own.sync]\ndefault = "cron(0 3 ? * 8 *)"': ("own.sync.default", "day of week '8' should"),
+    '[own.sync]\ndefault = "cron(0 3 ? MAY-JAN MON *)"': ("own.sync.default", "month 'MAY-JAN'"),
+    '[own.sync]\ndefault = "cron(*/0 3 ? * MON *)"': ("own.sync.default", "minutes '*/0'"),
+    '[own.sync]\ndefault = "rate(5 min)"': ("own.sync.default", "should be rate"),
     'stage = "v1/live"': ("stage", "A-Z, a-z, 0-9, _ and -"),
     'graph_url = ""': ("graph_url", "neo4j+s://HOST"),
     "[own.concurrency]\nsynthesize = 0": ("own.concurrency.synthesize", "or equal to 1"),
     '[own.index]\nkind = "existing"\nendpoint = "https://search.acme.dev"': (
-        *("index.arn", "an existing domain has one"),
+        "index.arn",
+        "an existing domain has one",
     ),
     f'[own.settings]\nreceipt_key = "{RECEIPT}"': ("receipt_keys", "both"),
     "[own.gradual]\npercentage = 0": ("own.gradual.percentage", "greater than or equal to 1"),
@@ -67,7 +79,8 @@ REFUSED: dict[str, tuple[str, str]] = {
     '[own.tokens]\nclaims = "aud,namespaces"': ("tokens.claims", "four claims"),
     '[own.tokens]\njwks_url = "http://id.acme.dev/jwks"': ("tokens.jwks_url", "https://"),
     "[own.metering]\nsecond = {rate = 20, burst = 9_000, daily_quota = 80_000}": (
-        *("own.metering.second.burst", "less than or equal to 5000"),
+        "own.metering.second.burst",
+        "less than or equal to 5000",
     ),
     '[own.network]\nvpc_id = "vpc-1"': ("network.vpc_id", "8 or 17 hex digits"),
     "[own.canary]\nminutes = 0": ("own.canary.minutes", "greater than or equal to 1"),
@@ -107,7 +120,8 @@ LEGAL = (
     "[own.concurrency]\nsynthesize = 101",
     '[own.settings]\nlog_level = "WARNING"\ndomains = ["medicine"]',
     '[own.settings]\nllm_base_url = "https://models.acme.dev/v1"',
-    '[own.sync]\ndefault = "cron(0/30 6-22 ? * MON-FRI *)"\nnotes = "rate(1 day)"',
+    '[own.sync]\ndefault = "cron(0/30 6-22 ? * MON-FRI *)"\nnotes = "rate(1 day)"\n'
+    'a = "cron(0 3 L * ? *)"\nb = "cron(15,45 8-18/2 ? JAN-MAR 2#1 2027-2030)"',
     '[own.tags]\nowner = "team search"\n"cost:centre" = "42"',
     'page = true\n[own.sign_in]\nclient_id = "c"\nauthorize_url = "https://id.acme.dev/a"\n'
     'token_url = "https://id.acme.dev/t"',
@@ -169,31 +183,6 @@ def test_tables_of_a_like_environment_are_merged(tmp_path: Path) -> None:
     path.write_text("first = 1\n", "utf-8")
     with pytest.raises(Misconfigured, match="first is no table"):
         read(path)
-
-
-@pytest.mark.parametrize(
-    ("expression", "problem"),
-    [
-        ("cron(0 25 * * ? *)", "hours '25' should be"),
-        ("cron(0 3 1 * MON *)", "exactly one of day of month and day of week"),
-        ("cron(0 3 ? * 8 *)", "day of week '8' should be"),
-        ("cron(0 3 ? MAY-JAN MON *)", "month 'MAY-JAN' should be"),
-        ("cron(*/0 3 ? * MON *)", "minutes"),
-        ("rate(5 min)", "should be rate"),
-    ],
-)
-def test_a_wrong_schedule_is_refused_with_its_field(expression: str, problem: str) -> None:
-    with pytest.raises(ValueError, match="should be") as refusal:
-        schedule(expression)
-    assert problem in str(refusal.value)
-
-
-@pytest.mark.parametrize(
-    "expression",
-    ["rate(1 day)", "cron(0 3 L * ? *)", "cron(15,45 8-18/2 ? JAN-MAR 2#1 2027-2030)"],
-)
-def test_a_right_schedule_is_accepted(expression: str) -> None:
-    assert schedule(expression) == expression
 
 
 @pytest.mark.xdist_group("synth")

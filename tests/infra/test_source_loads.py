@@ -48,12 +48,24 @@ class Changes(Deployment):
         names = [schedule["Name"] for schedule in self.scheduler.list_schedules()["Schedules"]]
         return {name: self.scheduler.get_schedule(Name=name, GroupName=GROUP) for name in names}
 
-    def fire(self, namespace: str = "default") -> dict[str, Any]:
-        """Let the time of a schedule come: the service calls its target, and deletes it."""
-        target = self.waiting()[namespace]["Target"]
+    def due(self) -> dict[str, Any]:
+        """Return the event of the schedule of the namespace `default`."""
+        return dict(json.loads(self.waiting()["default"]["Target"]["Input"]))
+
+    def fire(self) -> dict[str, Any]:
+        """Let the time of the schedule come: the service calls its target, and deletes it."""
+        target = self.waiting()["default"]["Target"]
         assert target["Arn"] == FUNCTION
-        self.scheduler.delete_schedule(Name=namespace, GroupName=GROUP)
+        self.scheduler.delete_schedule(Name="default", GroupName=GROUP)
         return self.handler(json.loads(target["Input"]), CALLED)
+
+    def load(self, run_id: str) -> dict[str, Any]:
+        """Run the stages of a run; return its report."""
+        objects = self.wiring.object_store()
+        functions = stage_functions(self.wiring)
+        execution = run_ingest(functions, objects, self.run_input(run_id))
+        assert execution.status == "SUCCEEDED", execution
+        return dict(json.loads(objects.get(f"runs/{run_id}/report.json")))
 
     def started(self) -> list[str]:
         executions = self.states.list_executions(stateMachineArn=self.arn)["executions"]
@@ -90,9 +102,9 @@ def test_changes_without_a_pause_start_a_load(
     changes: Changes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     changes.notify("sources/default/a.md")
-    first = json.loads(changes.waiting()["default"]["Target"]["Input"])
+    first = changes.due()
     for _ in range(20):
-        due = json.loads(changes.waiting()["default"]["Target"]["Input"])
+        due = changes.due()
         set_clocks(monkeypatch, due["at"] - 2)
         changes.notify("sources/default/a.md")
     assert due["first"] == first["first"]
@@ -112,13 +124,13 @@ def test_a_failed_load_is_scheduled_again(
         monkeypatch.setattr(type(runs), "find", lambda self, name, run=run: run)
         body = json.dumps({"detail": {"executionArn": "arn:x", "name": run_id, "status": "FAILED"}})
         changes.handler({"Records": [{"body": body}]}, CALLED)
-        event = json.loads(changes.waiting()["default"]["Target"]["Input"])
+        event = changes.due()
         if attempt < len(WAITS_S):
             assert event["attempt"] == attempt + 1
             assert 0 <= event["at"] - time.time() - WAITS_S[attempt] + 5 <= 5
     assert "load_given_up" in changes.lines[-1]
     changes.handler({"Records": [{"body": body.replace("sources-default-3", "by-hand")}]}, CALLED)
-    assert json.loads(changes.waiting()["default"]["Target"]["Input"]) == event
+    assert changes.due() == event
 
 
 def test_changes_of_one_quiet_period_start_one_load(
@@ -126,7 +138,7 @@ def test_changes_of_one_quiet_period_start_one_load(
 ) -> None:
     changes.notify("sources/default/a.md")
     first = changes.waiting()["default"]
-    set_clocks(monkeypatch, json.loads(first["Target"]["Input"])["at"] - 1)
+    set_clocks(monkeypatch, changes.due()["at"] - 1)
     changes.notify("sources/default/b.md", "sources/default/c/d.md", "sources/other/a.md")
     waiting = changes.waiting()
     assert sorted(waiting) == ["default", "other"]
@@ -150,7 +162,7 @@ def test_changes_of_one_quiet_period_start_one_load(
         "attempt": 0,
     }
     assert list(changes.waiting()) == ["other"]
-    job = json.loads(changes.send("job", {"id": name}).body)
+    job = changes.job(name)
     assert (job["namespace"], job["state"]) == ("default", "running")
 
 
@@ -161,10 +173,8 @@ def test_changes_during_a_load_are_loaded_after_it(changes: Changes) -> None:
     changes.notify("sources/default/b.md")
     assert changes.fire() == {"postponed": True}
     assert changes.started() == [first]
-    changes.states.stop_execution(
-        executionArn=changes.arn.replace(":stateMachine:", ":execution:") + f":{first}"
-    )
-    event = json.loads(changes.waiting()["default"]["Target"]["Input"])
+    changes.states.stop_execution(executionArn=changes.execution(first))
+    event = changes.due()
     assert changes.handler(event | {"at": event["at"] + 1}, CALLED)["run_id"] != first
     assert len(changes.started()) == 2
 
@@ -207,16 +217,13 @@ def test_a_lost_scheduler_leaves_messages_in_the_queue(changes: Changes) -> None
 
 def test_a_removed_object_removes_its_document(changes: Changes) -> None:
     """The loads run on the definition of the machine, over the stages and a laptop's stores."""
-    objects, functions = changes.wiring.object_store(), stage_functions(changes.wiring)
+    objects = changes.wiring.object_store()
 
     def load() -> dict[str, Any]:
         run_id = changes.fire()["run_id"]
-        execution = run_ingest(functions, objects, changes.run_input(run_id))
-        assert execution.status == "SUCCEEDED", execution
-        changes.states.stop_execution(
-            executionArn=changes.arn.replace(":stateMachine:", ":execution:") + f":{run_id}"
-        )
-        return dict(json.loads(objects.get(f"runs/{run_id}/report.json")))
+        report = changes.load(run_id)
+        changes.states.stop_execution(executionArn=changes.execution(run_id))
+        return report
 
     names = [f"{letter}.md" for letter in "abc"]
     for name in names:
@@ -245,26 +252,20 @@ def test_many_deletions_wait_for_agreement(
 ) -> None:
     """15 of 60 documents: the job says so, with the command that agrees; then they are removed."""
     changes = ending
-    objects, functions = changes.wiring.object_store(), stage_functions(changes.wiring)
-
-    def finish(run_id: str) -> dict[str, Any]:
-        execution = run_ingest(functions, objects, changes.run_input(run_id))
-        assert execution.status == "SUCCEEDED", execution
-        return dict(json.loads(objects.get(f"runs/{run_id}/report.json")))
-
+    objects = changes.wiring.object_store()
     names = [f"{number:02}.md" for number in range(60)]
     for name in names:
         objects.put(f"sources/default/{name}", f"# {name}\n\nWeir {name} was rebuilt.".encode())
     changes.notify("sources/default/00.md")
     first = changes.fire()["run_id"]
-    assert finish(first)["loaded"] == 60
+    assert changes.load(first)["loaded"] == 60
     assert changes.finished_job(first)["state"] == "done"
     for name in names[:15]:
         objects.delete(f"sources/default/{name}")
     time.sleep(1)  # names of runs contain the second
     changes.notify("sources/default/00.md")
     second = changes.fire()["run_id"]
-    report = finish(second)
+    report = changes.load(second)
     assert (report["removed"], report["kept_back_count"]) == (0, 15)
     job = changes.finished_job(second)
     assert job["state"] == "needs_agreement"
@@ -273,7 +274,7 @@ def test_many_deletions_wait_for_agreement(
     time.sleep(1)
     index_jobs.agree(second)
     third = capsys.readouterr().out.split()[0]
-    assert finish(third)["removed"] == 15
+    assert changes.load(third)["removed"] == 15
     documents = changes.wiring.register().find("default", names)
     assert sorted(document.doc_id for document in documents) == names[15:]
     with pytest.raises(Misconfigured, match="kept no document"):

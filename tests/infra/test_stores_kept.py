@@ -4,13 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from infra.app import still_read
 from tests.infra.conftest import Template, infra_run
 from tests.infra.stores import stores
-
-pytestmark = [pytest.mark.xdist_group("synth"), pytest.mark.timeout(900)]
 
 COMMITTED = Path(__file__).parent / "stores.json"
 
@@ -25,11 +21,7 @@ def test_every_store_stays_as_first_created(template: Template) -> None:
 
 
 def test_another_engine_is_an_upgrade_in_place(template: Template) -> None:
-    (domain,) = (
-        resource
-        for resource in template.resources.values()
-        if resource["Type"] == "AWS::OpenSearchService::Domain"
-    )
+    domain = template.resource("AWS::OpenSearchService::Domain")
     assert domain["UpdatePolicy"] == {"EnableVersionUpgrade": True}
 
 

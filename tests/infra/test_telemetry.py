@@ -117,17 +117,19 @@ def daemon() -> Iterator[tuple[str, Callable[[], list[dict[str, Any]]]]]:
 
 
 def test_each_external_call_is_part_of_the_trace(
-    daemon: tuple[str, Callable[[], list[dict[str, Any]]]],
+    daemon: tuple[str, Callable[[], list[dict[str, Any]]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     address, heard = daemon
-    environ = {DAEMON: address, TRACE: "Root=1-5f84c7a5-1;Parent=53995c3f42cd8ad8;Sampled=1"}
-    xray = XRay(environ)
+    trace = "Root=1-5f84c7a5-1;Parent=53995c3f42cd8ad8;Sampled="
+    monkeypatch.setenv(DAEMON, address)
+    monkeypatch.setenv(TRACE, f"{trace}1")
+    xray = XRay()
     telemetry = Telemetry(segments=xray.record)
     with telemetry.span("index.search", request_id="r"):
         pass
     with pytest.raises(Unavailable), telemetry.span("graph.slice"):
         raise Unavailable("PRIVATE words")
-    environ[TRACE] = environ[TRACE].replace("Sampled=1", "Sampled=0")
+    monkeypatch.setenv(TRACE, f"{trace}0")
     with telemetry.span("not.sampled"):
         pass
     xray.close()
@@ -186,7 +188,9 @@ def test_an_answer_line_has_caller_cost_and_model(
     assert re.fullmatch("[0-9a-f]{16}", line["caller"])
     assert line["namespace"] == "default"
     assert (line["provider"], line["model"], line["synthesis"]) == (
-        *("extractive", "extractive", "true"),
+        "extractive",
+        "extractive",
+        "true",
     )
     assert line["mode"] == "graph"
     assert line["budget_used"] == diagnostics["budget_used"]
@@ -195,7 +199,6 @@ def test_an_answer_line_has_caller_cost_and_model(
     timings = diagnostics["timings_ms"]
     for step in ("routing", "hydration", "graph_view"):
         assert 0 < timings[step] < timings["total"], step
-    text = client.get("/metrics").text
     text = client.get("/metrics").text
     (row,) = re.findall(r"^rag_requests_total\{(.*)\} 1\.0$", text, re.M)
     labels = dict(re.findall(r'(\w+)="(\w+)"', row))

@@ -3,7 +3,6 @@
 import json
 import re
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +15,14 @@ from docstokg.contracts.routes import ROUTES
 from docstokg.domain.time_budget import CACHE_S, COUNTER_S, NAMESPACE_S, TRACE_S
 from infra import templates
 from infra.api import PROTECTED
-from infra.readiness import obstacles
-from infra.settings import ENVIRONMENTS, UNRESERVED, environment
+from infra.settings import ENVIRONMENTS, environment
 from infra.specs import FUNCTIONS, gateway_path
 from infra.workflow import patient
-from tests.infra.conftest import ROOT, Template, infra_run
+from tests.infra.conftest import ROOT, Template, findings, infra_run
 from tests.infra.gateway import render_response
+from tests.infra.iam import listed
 from tests.workflow.test_branches import SCENARIOS, Scenario, as_expected
 from tests.workflow.test_branches import ours as outcome_of
-
-# The first test waits for what all of them share: a synthesis, or wheels for two machines.
-pytestmark = [pytest.mark.xdist_group("synth"), pytest.mark.timeout(900)]
 
 ASL = json.loads((ROOT / "statemachine" / "answer.asl.json").read_text("utf-8"))
 CONTRACT = ROOT / "docs" / "openapi.json"
@@ -41,10 +37,6 @@ TASKS = tasks(ASL)
 
 def function_of(state: dict[str, Any]) -> str:
     return re.sub(r"\$\{(\w+)Function\}", r"\1", state["Arguments"]["FunctionName"]).lower()
-
-
-def alarm_names(template: Template) -> list[str]:
-    return [alarm["AlarmName"] for alarm in template.all("AWS::CloudWatch::Alarm").values()]
 
 
 def paths(template: Template) -> dict[tuple[str, str], dict[str, Any]]:
@@ -66,7 +58,7 @@ def paths(template: Template) -> dict[tuple[str, str], dict[str, Any]]:
 def test_every_route_exists_and_no_other(template: Template) -> None:
     expected = {(gateway_path(route), route.method) for route in ROUTES}
     expected.add(("/openapi.json", "GET"))
-    if environment(template.name).auth == "jwt":
+    if template.ours.auth == "jwt":
         expected.add((PROTECTED, "GET"))
     routes = set(paths(template))
     assert {key for key in routes if key[1] != "ANY"} == expected
@@ -79,7 +71,7 @@ def test_every_route_exists_and_no_other(template: Template) -> None:
 
 
 def test_every_route_but_health_needs_a_credential(template: Template) -> None:
-    ours = environment(template.name)
+    ours = template.ours
     kind = {"jwt": "CUSTOM", "iam": "AWS_IAM"}[ours.auth]
     for (path, method), properties in paths(template).items():
         if method == "ANY" or path in ("/v1/health", "/openapi.json", PROTECTED):
@@ -92,14 +84,14 @@ def test_every_route_but_health_needs_a_credential(template: Template) -> None:
 
 
 def test_each_caller_has_a_separate_plan_and_key(template: Template) -> None:
-    ours = environment(template.name).metering
+    ours = template.ours.metering
     plans = list(template.all("AWS::ApiGateway::UsagePlan").values())
     keys = list(template.all("AWS::ApiGateway::UsagePlanKey").values())
     assert len(plans) == len(keys) == len(template.all("AWS::ApiGateway::ApiKey")) == len(ours)
     for plan, metering in zip(plans, ours.values(), strict=True):
         assert plan["Quota"] == {"Limit": metering.daily_quota, "Period": "DAY"}
         assert plan["Throttle"] == {"BurstLimit": metering.burst, "RateLimit": metering.rate}
-    (stage,) = template.all("AWS::ApiGateway::Stage").values()
+    stage = template.only("AWS::ApiGateway::Stage")
     (setting,) = (
         setting for setting in stage["MethodSettings"] if setting.get("ResourcePath") == "/*"
     )
@@ -150,11 +142,16 @@ def test_the_gateway_uses_our_templates_and_nothing_else(template: Template) -> 
             assert integration["PassthroughBehavior"] == "NEVER"
 
 
+def joined(text: dict[str, Any]) -> str:
+    """Return a joined text with references as their names."""
+    return "".join(part if isinstance(part, str) else part["Ref"] for part in text["Fn::Join"][1])
+
+
 def test_clients_find_the_issuer_of_tokens(template: Template) -> None:
-    ours = environment(template.name)
+    ours = template.ours
     answers = template.all("AWS::ApiGateway::GatewayResponse").values()
     named = [
-        json.dumps(answer["ResponseParameters"]["gatewayresponse.header.WWW-Authenticate"])
+        answer["ResponseParameters"]["gatewayresponse.header.WWW-Authenticate"]
         for answer in answers
         if "gatewayresponse.header.WWW-Authenticate" in answer["ResponseParameters"]
     ]
@@ -166,19 +163,13 @@ def test_clients_find_the_issuer_of_tokens(template: Template) -> None:
     assert len(named) == len(refused) >= 3
     method = paths(template)[PROTECTED, "GET"]
     (answer,) = method["Integration"]["IntegrationResponses"]
-    parts = answer["ResponseTemplates"]["application/json"]["Fn::Join"][1]
-    text = "".join(part if isinstance(part, str) else part["Ref"] for part in parts)
-    metadata = render_response(text, {}).json
+    metadata = render_response(joined(answer["ResponseTemplates"]["application/json"]), {}).json
     assert metadata["authorization_servers"] == [ours.tokens.issuer]
     assert metadata["bearer_methods_supported"] == ["header"]
     address = metadata["resource"]
     assert address.startswith("https://") and address.endswith(f"/{ours.stage}")
     for value in named:
-        header = "".join(
-            part if isinstance(part, str) else part["Ref"]
-            for part in json.loads(value)["Fn::Join"][1]
-        )
-        assert header == f"'Bearer resource_metadata=\"{address}{PROTECTED}\"'"
+        assert joined(value) == f"'Bearer resource_metadata=\"{address}{PROTECTED}\"'"
 
 
 def test_the_contract_is_served_with_existing_routes_only(template: Template) -> None:
@@ -209,7 +200,7 @@ def state_seconds(limit: int | str, request_s: float) -> float:
 
 def test_timeouts_fire_from_the_inside_out(template: Template) -> None:
     """Own deadline < client < function < state < execution < route, as deployed."""
-    ours = environment(template.name)
+    ours = template.ours
     timeouts = {spec.name: template.function(spec.name)["Timeout"] for spec in FUNCTIONS}
     assert timeouts == {spec.name: spec.timeout_s for spec in FUNCTIONS}
     definition = json.loads(template.machine["DefinitionString"])
@@ -254,7 +245,7 @@ def test_each_failure_takes_its_branch_as_deployed(prod: Template, scenario: Sce
 
 def test_states_wait_for_functions_that_start_cold(template: Template) -> None:
     """M7: twice what starting one was measured to take, beside its step; the rest is deadline."""
-    ours = environment(template.name)
+    ours = template.ours
     measured = json.loads((ROOT / "benchmarks" / "bundles.json").read_text())["functions"]
     for name, state in json.loads(template.machine["DefinitionString"])["States"].items():
         limit = state.get("TimeoutSeconds")
@@ -275,7 +266,7 @@ def test_a_state_machine_version_names_immutable_function_versions(template: Tem
     assert set(machine["DefinitionSubstitutions"]) == named
     for name, reference in machine["DefinitionSubstitutions"].items():
         assert reference["Ref"] in versions, name
-    ours = environment(template.name)
+    ours = template.ours
     # The file as it is; only what a state may wait for a cold start is the environment's.
     assert json.loads(machine["DefinitionString"]) == patient(ASL, ours.cold_start_s)
     for kind in ("AWS::Lambda::Version", "AWS::StepFunctions::StateMachineVersion"):
@@ -343,27 +334,36 @@ def test_functions_are_ours_and_alone(template: Template) -> None:
 
 def test_wildcard_actions_are_absent_and_wildcard_resources_justified(template: Template) -> None:
     for name, statement in template.statements():
-        actions = statement["Action"]
-        for action in [actions] if isinstance(actions, str) else actions:
+        actions = listed(statement["Action"])
+        for action in actions:
             service, _, verb = action.partition(":")
             assert verb != "*", (name, action)
             if verb.endswith("*"):
                 assert service == "kms", (name, action)
-        resources = statement["Resource"]
-        for resource in resources if isinstance(resources, list) else [resources]:
-            if resource == "*":
-                requested = {actions} if isinstance(actions, str) else set(actions)
-                assert requested <= NO_RESOURCE, (name, actions)
+        if "*" in listed(statement["Resource"]):
+            assert set(actions) <= NO_RESOURCE, (name, actions)
 
 
 NO_RESOURCE = {
-    *("xray:PutTraceSegments", "xray:PutTelemetryRecords", "xray:GetSamplingRules"),
-    *("xray:GetSamplingTargets", "logs:CreateLogDelivery", "logs:GetLogDelivery"),
-    *("logs:UpdateLogDelivery", "logs:DeleteLogDelivery", "logs:ListLogDeliveries"),
-    *("logs:PutResourcePolicy", "logs:DescribeResourcePolicies", "logs:DescribeLogGroups"),
-    *("ec2:CreateNetworkInterface", "ec2:DescribeNetworkInterfaces", "ec2:DescribeSubnets"),
-    *("ec2:DeleteNetworkInterface", "ec2:AssignPrivateIpAddresses"),
-    *("ec2:UnassignPrivateIpAddresses", "cloudwatch:DescribeAlarms"),
+    "xray:PutTraceSegments",
+    "xray:PutTelemetryRecords",
+    "xray:GetSamplingRules",
+    "xray:GetSamplingTargets",
+    "logs:CreateLogDelivery",
+    "logs:GetLogDelivery",
+    "logs:UpdateLogDelivery",
+    "logs:DeleteLogDelivery",
+    "logs:ListLogDeliveries",
+    "logs:PutResourcePolicy",
+    "logs:DescribeResourcePolicies",
+    "logs:DescribeLogGroups",
+    "ec2:CreateNetworkInterface",
+    "ec2:DescribeNetworkInterfaces",
+    "ec2:DescribeSubnets",
+    "ec2:DeleteNetworkInterface",
+    "ec2:AssignPrivateIpAddresses",
+    "ec2:UnassignPrivateIpAddresses",
+    "cloudwatch:DescribeAlarms",
 }
 
 
@@ -371,8 +371,7 @@ def test_a_role_reaches_only_its_functions_services(template: Template) -> None:
     granted: dict[str, set[str]] = {}
     for name, statement in template.statements():
         if match := re.match(r"Functions([A-Z]\w+?)Role", name):
-            actions = statement["Action"]
-            actions = [actions] if isinstance(actions, str) else actions
+            actions = listed(statement["Action"])
             granted.setdefault(match[1], set()).update(a.split(":")[0] for a in actions)
     services = {
         "index": {"es"}, "graph": {"secretsmanager"}, "graph_writer": {"secretsmanager"},
@@ -508,11 +507,11 @@ def test_staging_is_production_in_kind(staging: Template, prod: Template, dev: T
         Counter(resource["Type"] for resource in template.resources.values())
         for template in (staging, prod)
     ]
-    managers = sum("-index-manager" in name for name in alarm_names(prod))
+    managers = sum("index-manager" in name for name in prod.alarms)
     assert managers == 3  # staging has no nodes for management alone
     kinds[1]["AWS::CloudWatch::Alarm"] -= managers
     assert kinds[0] == kinds[1]
-    ours, theirs = environment("staging"), environment("prod")
+    ours, theirs = staging.ours, prod.ours
     assert (ours.auth, ours.snap_start, ours.index.kind) == (
         theirs.auth,
         theirs.snap_start,
@@ -530,14 +529,6 @@ def test_an_unmapped_content_type_is_no_server_error(template: Template) -> None
             continue
         if properties["HttpMethod"] != "GET" or integration["Type"] == "MOCK":
             assert integration["PassthroughBehavior"] == "NEVER"
-
-
-def test_reserved_concurrency_leaves_what_aws_wants_left() -> None:
-    for ours in ENVIRONMENTS.values():
-        assert ours.reserved <= max(0, ours.function_quota - UNRESERVED), ours.name
-    crowded = replace(ENVIRONMENTS["prod"], function_quota=500)
-    (obstacle,) = (obstacle for obstacle in obstacles(crowded) if "quota" in obstacle)
-    assert str(crowded.reserved + UNRESERVED) in obstacle
 
 
 def test_templates_stay_well_below_a_megabyte(assembly: Path) -> None:
@@ -576,15 +567,9 @@ def test_findings_of_the_rule_packs_end_the_synthesis(tmp_path: Path) -> None:
     )
     done = infra_run("-c", program, str(tmp_path))
     assert done.returncode != 0
-    report = json.loads((tmp_path / "validation-report.json").read_text("utf-8"))
-    findings = {
-        (violation["ruleName"], construct["constructPath"])
-        for plugin in report["pluginReports"]
-        for violation in plugin["violations"]
-        for construct in violation["violatingConstructs"]
-    }
-    assert {path for _, path in findings} == {"docstokg-dev/Careless/Resource"}
-    rules = {rule.removesuffix("]").split("[")[0] for rule, _ in findings}
+    names, places = zip(*findings(tmp_path), strict=True)
+    assert set(places) == {"docstokg-dev/Careless/Resource"}
+    rules = {rule.removesuffix("]").split("[")[0] for rule in names}
     assert {"AwsSolutions-SQS4", "Serverless-SQSRedrivePolicy"} <= rules
 
 
@@ -600,8 +585,8 @@ def test_cfn_lint_finds_nothing(template: Template) -> None:
     for resource in body["Resources"].values():
         if resource["Type"] == "AWS::StepFunctions::StateMachine":
             del resource["Metadata"]["cfn-lint"]
-    findings = lint(json.dumps(body), config=config)
+    matches = lint(json.dumps(body), config=config)
     # The linter's schema of states knows no JSONata expression for a number; the service does.
     numbers = r"'\S+/(TimeoutSeconds|MaxConcurrency)'"
     jsonata = re.compile(r"E3601 .*'\{% .* %\}' is not of type 'number' at " + numbers)
-    assert [m for m in findings if not jsonata.search(f"{m.rule.id} {m.path} {m.message}")] == []
+    assert [m for m in matches if not jsonata.search(f"{m.rule.id} {m.path} {m.message}")] == []

@@ -19,8 +19,6 @@ from tests.ingest_runner import run_ingest, stage_functions
 
 __all__ = ["deployment"]
 
-pytestmark = [pytest.mark.xdist_group("synth"), pytest.mark.timeout(900)]
-
 GROUPS = ("Respond", "Retrieve", "Traverse", "Check", "IngestClose")
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from docstokg.contracts.chat import ErrorReply
 from docstokg.contracts.envelope import Caller, Envelope
-from docstokg.contracts.routes import MAX_DOCUMENTS_BYTES, ROUTES
+from docstokg.contracts.routes import MAX_DOCUMENTS_BYTES, route_of
 from docstokg.observability import Telemetry
 from docstokg.wiring import Wiring
 from docstokg_functions.authorize.authorize import encode_caller
@@ -18,11 +18,12 @@ from docstokg_functions.stream.request import envelope_of
 from docstokg_local.engine.workflow import LocalWorkflow
 from infra import templates
 from tests.builders import settings_at
-from tests.infra.gateway import render_request, render_response
+from tests.infra.gateway import render_execution, render_request, render_response
 
 ALIAS = "arn:aws:states:eu-central-1:111122223333:stateMachine:docstokg-dev:live"
 USER = "arn:aws:sts::111122223333:assumed-role/Reader/someone@example.com"
 STATE_LIMIT = 262_144
+JWT = templates.caller("jwt")
 NASTY = [
     '{"query":"What\'s HP:0001250?"}',
     '{"query":"a@@,@@role@@:@@admin"}',
@@ -53,7 +54,7 @@ def context(caller: Caller) -> dict[str, object]:
 
 
 def start(body: str, caller: Caller) -> tuple[dict[str, str], dict[str, object]]:
-    template = templates.request_workflow("answer", ALIAS, templates.caller("jwt"))
+    template = templates.request_workflow("answer", ALIAS, JWT)
     request = render_request(template, body, context(caller))
     return request, json.loads(request["input"])
 
@@ -116,9 +117,7 @@ def test_iam_callers_are_their_role_with_configured_namespaces() -> None:
     ],
 )
 def test_parameters_become_the_body_whatever_they_hold(parameters: dict[str, str]) -> None:
-    template = templates.request_function(
-        "documents", templates.caller("jwt"), ("namespace", "cursor")
-    )
+    template = templates.request_function("documents", JWT, ("namespace", "cursor"))
     envelope = Envelope.model_validate(render_request(template, "", context(READER), parameters))
     expected = {name: value for name, value in parameters.items() if value and name != "unknown"}
     assert json.loads(base64.b64decode(envelope.body_b64)) == expected
@@ -132,10 +131,10 @@ def test_protocol_headers_reach_mcp_and_no_others(value: str) -> None:
         ("mcp", {"MCP-Protocol-Version": "2026-07-28", "Mcp-Name": value}),
         ("check", None),
     ):
-        template = templates.request_function(route, templates.caller("jwt"))
+        template = templates.request_function(route, JWT)
         rendered = render_request(template, "{}", context(READER), None, None, sent)
         assert Envelope.model_validate(rendered).headers == expected
-    template = templates.request_function("mcp", templates.caller("jwt"))
+    template = templates.request_function("mcp", JWT)
     rendered = render_request(template, "{}", context(READER))
     assert Envelope.model_validate(rendered).headers == {}
 
@@ -145,9 +144,7 @@ IDS = ["a.md", "a/b c.md", "ü/日本.md", "50%.md", "a+b.md", 'it\'s "x" $q #se
 
 @pytest.mark.parametrize("doc_id", IDS)
 def test_an_encoded_path_segment_names_a_document(doc_id: str) -> None:
-    template = templates.request_function(
-        "delete", templates.caller("jwt"), ("namespace", "doc_id")
-    )
+    template = templates.request_function("delete", JWT, ("namespace", "doc_id"))
     segment = quote(doc_id, safe="+")
     raw = render_request(template, "", context(READER), {"namespace": "n"}, {"doc_id": segment})
     body = json.loads(base64.b64decode(Envelope.model_validate(raw).body_b64))
@@ -161,10 +158,8 @@ def test_an_encoded_path_segment_names_a_document(doc_id: str) -> None:
 @pytest.mark.parametrize("character", ["x", "語"])
 @pytest.mark.parametrize("excess", [0, 4, 1_000_000])
 def test_documents_may_be_four_mib_and_no_more(character: str, excess: int) -> None:
-    (route,) = (route for route in ROUTES if route.name == "load")
-    template = templates.request_function(
-        "load", templates.caller("jwt"), route.parameters, route.body_bytes
-    )
+    route = route_of("load")
+    template = templates.request_function("load", JWT, route.parameters, route.body_bytes)
     body = character * ((MAX_DOCUMENTS_BYTES + excess) // len(character.encode()))
     event = render_request(template, body, context(READER))
     sent = base64.b64decode(event["body_b64"])
@@ -178,30 +173,26 @@ def succeeded(reply: object) -> dict[str, object]:
 
 
 SECRET = "/var/task/functions/expand neo4j password hunter2"
-OUTCOMES: list[tuple[str, dict[str, object], int, str]] = [
-    ("failed", {"status": "FAILED", "error": "KeyError", "cause": SECRET}, 500, "workflow_failed"),
-    ("timed out", {"status": "TIMED_OUT"}, 504, "workflow_timeout"),
-    (
-        "own timeout",
-        {"status": "FAILED", "error": "States.Timeout", "cause": SECRET},
-        504,
-        "workflow_timeout",
-    ),
-    (
-        "throttled inside",
-        {"status": "FAILED", "error": "Lambda.TooManyRequestsException", "cause": SECRET},
-        429,
-        "throttled",
-    ),
-    ("too much state", {"status": "FAILED", "error": "States.DataLimitExceeded"}, 500, ""),
-    ("no reply at all", {"status": "SUCCEEDED", "output": "{}"}, 500, "workflow_failed"),
-    ("aborted", {"status": "ABORTED", "error": "x", "cause": SECRET}, 500, "workflow_failed"),
-]
 
 
-@pytest.mark.parametrize(("case", "payload", "status", "code"), OUTCOMES)
+def failure(error: str, status: str = "FAILED") -> dict[str, object]:
+    return {"status": status, "error": error, "cause": SECRET}
+
+
+OUTCOMES = {
+    "failed": (failure("KeyError"), 500, "workflow_failed"),
+    "timed out": ({"status": "TIMED_OUT"}, 504, "workflow_timeout"),
+    "own timeout": (failure("States.Timeout"), 504, "workflow_timeout"),
+    "throttled inside": (failure("Lambda.TooManyRequestsException"), 429, "throttled"),
+    "too much state": (failure("States.DataLimitExceeded"), 500, ""),
+    "no reply at all": ({"status": "SUCCEEDED", "output": "{}"}, 500, "workflow_failed"),
+    "aborted": (failure("x", "ABORTED"), 500, "workflow_failed"),
+}
+
+
+@pytest.mark.parametrize(("payload", "status", "code"), OUTCOMES.values(), ids=OUTCOMES)
 def test_workflows_without_a_reply_are_problems_without_cause(
-    case: str, payload: dict[str, object], status: int, code: str
+    payload: dict[str, object], status: int, code: str
 ) -> None:
     """As a problem, and for clients of the chat format as one of its errors."""
     answer = render_response(templates.response("workflow"), payload)
@@ -316,11 +307,10 @@ def test_a_chat_crosses_templates_and_state_machine(small_store, cache_dir, mode
     def through(route: str, body: str, **path: str):
         caller = Caller(sub="s", namespaces=("default", "handbook"), groups=())
         names = tuple(path)
-        template = templates.request_workflow(route, "arn:alias", templates.caller("jwt"), names)
+        template = templates.request_workflow(route, "arn:alias", JWT, names)
         request = render_request(template, body, context(caller), None, path)
         execution = workflow.execute(Envelope.model_validate_json(request["input"]))
-        outcome = {"status": execution.status, "output": json.dumps(execution.output)}
-        return render_response(templates.response("workflow", route), outcome)
+        return render_execution(execution, route)
 
     body = {"model": "extractive", "messages": [{"role": "user", "content": "What are seizures?"}]}
     answer = through("chat", json.dumps(body))

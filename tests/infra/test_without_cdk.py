@@ -4,11 +4,7 @@ import json
 import zipfile
 from pathlib import Path
 
-import pytest
-
 from infra.template import PARAMETER, write
-
-pytestmark = [pytest.mark.xdist_group("synth"), pytest.mark.timeout(900)]
 
 
 def test_templates_need_one_bucket_and_nothing_else(assembly: Path, tmp_path: Path) -> None:

@@ -6,11 +6,11 @@ import io
 import json
 import os
 import shutil
-import socket
 import subprocess
 import time
 import urllib.request
 import zipfile
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from threading import Lock
@@ -19,19 +19,14 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
+from infra.promote import outputs_of
 from infra.specs import ROOT
 from tests.builders import ran
+from tests.jvm.processes import free_port
 
 ACCOUNT, REGION = "111122223333", "eu-central-1"
 CDK = "aws-cdk@2.1148.1"
 READY_S = 60.0
-
-
-def free_port() -> int:
-    """A port of loopback that nobody has at this moment."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 class Account:
@@ -163,19 +158,13 @@ class Account:
     def resources(self, stack: str) -> Mapping[str, int]:
         """How many resources of a stack are in which state."""
         pages = self.client("cloudformation").get_paginator("list_stack_resources")
-        counts: dict[str, int] = {}
-        for page in pages.paginate(StackName=stack):
-            for summary in page["StackResourceSummaries"]:
-                state = summary["ResourceStatus"]
-                counts[state] = counts.get(state, 0) + 1
-        return counts
+        return Counter(
+            pages.paginate(StackName=stack).search("StackResourceSummaries[].ResourceStatus")
+        )
 
     def outputs(self, stack: str) -> dict[str, str]:
         """Return the outputs of a stack."""
-        (description,) = self.client("cloudformation").describe_stacks(StackName=stack)["Stacks"]
-        return {
-            output["OutputKey"]: output["OutputValue"] for output in description.get("Outputs", ())
-        }
+        return dict(outputs_of(self.client("cloudformation"), stack) or {})
 
     def close(self) -> None:
         """End the emulator, and the functions it runs."""

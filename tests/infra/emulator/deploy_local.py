@@ -97,25 +97,26 @@ def stores(folder: Path) -> Iterator[Stores | None]:
 
 def emitted(run: Run) -> dict[str, set[tuple[str, ...]]]:
     """Return the metrics in the functions' output by name, each with its sets of dimensions."""
-    logs = run.account.client("logs")
     dimension_sets: dict[str, set[tuple[str, ...]]] = {}
-    for group in logs.get_paginator("describe_log_groups").paginate():
-        for log_group in group["logGroups"]:
-            pages = logs.get_paginator("filter_log_events").paginate(
-                logGroupName=log_group["logGroupName"]
-            )
-            for page in pages:
-                for event in page["events"]:
-                    if '"_aws"' not in event["message"]:
-                        continue
-                    line = json.loads(event["message"][event["message"].index("{") :])
-                    for directive in line["_aws"]["CloudWatchMetrics"]:
-                        for names in directive["Dimensions"]:
-                            for metric in directive["Metrics"]:
-                                dimension_sets.setdefault(metric["Name"], set()).add(
-                                    tuple(sorted(names))
-                                )
+    for _, messages in logged(run):
+        for message in messages:
+            if '"_aws"' not in message:
+                continue
+            line = json.loads(message[message.index("{") :])
+            for directive in line["_aws"]["CloudWatchMetrics"]:
+                for names in directive["Dimensions"]:
+                    for metric in directive["Metrics"]:
+                        dimension_sets.setdefault(metric["Name"], set()).add(tuple(sorted(names)))
     return dimension_sets
+
+
+def logged(run: Run) -> Iterator[tuple[str, list[str]]]:
+    """Yield each log group with its messages."""
+    logs = run.account.client("logs")
+    groups = logs.get_paginator("describe_log_groups").paginate()
+    for name in groups.search("logGroups[].logGroupName"):
+        events = logs.get_paginator("filter_log_events").paginate(logGroupName=name)
+        yield name, list(events.search("events[].message"))
 
 
 def wanted(assembly: Path) -> dict[str, set[tuple[str, ...]]]:
@@ -190,20 +191,20 @@ def operate(run: Run, assembly: Path) -> None:
                 report = json.loads(sources.get(f"runs/{run_id}/report.json"))
                 assert report["loaded"] == count, report
             notes.append(f"{len(corpus())} and {FEW} loaded")
-        with run.step("the first questions, functions cold, a provider's secret removed") as notes:
-            notes.append(run.warm())
-        with run.step("10 questions through the deployed machine") as notes:
-            notes.append(run.questions(10))
-        with run.step("one request, traced") as notes:
-            notes.append(traced(run))
-        with run.step("the other routes") as notes:
-            notes.append(routes(run))
-        with run.step("metrics as written, against alarms and dashboard") as notes:
-            notes.append(metrics(run, assembly))
-        with run.step("one changed object") as notes:
-            notes.append(changed_object(run, sources))
-        with run.step("the graph's password rotated") as notes:
-            notes.append(rotated(run))
+        for name, act in (
+            ("the first questions, functions cold, a provider's secret removed", Run.warm),
+            ("10 questions through the deployed machine", lambda run: run.questions(10)),
+            ("one request, traced", traced),
+            ("the other routes", routes),
+            (
+                "metrics as written, against alarms and dashboard",
+                lambda run: metrics(run, assembly),
+            ),
+            ("one changed object", lambda run: changed_object(run, sources)),
+            ("the graph's password rotated", rotated),
+        ):
+            with run.step(name) as notes:
+                notes.append(act(run))
         with run.step("deploy again, unchanged") as notes:
             text = run.deploy(assembly)
             assert text.count("(no changes)") == len(STACKS), text[-2000:]
@@ -416,15 +417,11 @@ def create_others(run: Run) -> None:
 
 def complaints(run: Run) -> str:
     """The last errors that functions logged, for a run that failed."""
-    logs = run.account.client("logs")
     lines = []
-    for page in logs.get_paginator("describe_log_groups").paginate():
-        for group in page["logGroups"]:
-            name = group["logGroupName"]
-            events = logs.filter_log_events(logGroupName=name)["events"]
-            texts = [event["message"].rstrip() for event in events][-12:]
-            if any(word in text for text in texts for word in ("ERROR", "WARNING", "Error")):
-                lines += [name, *(f"  {text[:300]}" for text in texts)]
+    for name, messages in logged(run):
+        texts = [message.rstrip() for message in messages][-12:]
+        if any(word in text for text in texts for word in ("ERROR", "WARNING", "Error")):
+            lines += [name, *(f"  {text[:300]}" for text in texts)]
     return "\n".join(lines)
 
 

@@ -28,6 +28,7 @@ from tests.infra.emulator.account import ACCOUNT, REGION, Account
 from tests.infra.emulator.limits import fit
 from tests.ingest_runner import run_ingest
 from tests.jvm.servers import Endpoint
+from tests.runtime_api import FunctionError
 
 STACKS = ("docstokg-dev-data", "docstokg-dev")
 CALLER = {"sub": "deploy-local", "namespaces": ["default"], "groups": [], "load": ["default"]}
@@ -43,11 +44,11 @@ class Stores:
     graph: Endpoint
 
 
-def corpus(count: int = 50) -> dict[str, tuple[str, str, str]]:
-    """Documents by name: the text, a question only it answers, and a word of the answer."""
+def corpus() -> dict[str, tuple[str, str, str]]:
+    """50 documents by name: the text, a question only it answers, and a word of the answer."""
     documents = {}
-    for number in range(count):
-        first, second = SYLLABLES
+    first, second = SYLLABLES
+    for number in range(50):
         name = first[number % 7] + second[number // 7 % 5] + ("" if number < 35 else "bury")
         year, keeper = 1800 + 3 * number, KEEPERS[number % 5]
         text = (
@@ -55,7 +56,6 @@ def corpus(count: int = 50) -> dict[str, tuple[str, str, str]]:
             f"Its first keeper was {keeper}. Boats of {name} pay {number + 2} pence at the lock.\n"
         )
         documents[f"{name.lower()}.md"] = (text, f"When was the {name} weir rebuilt?", str(year))
-    assert len(documents) == count
     return documents
 
 
@@ -212,8 +212,7 @@ class Run:
         )
         body = json.loads(answer["Payload"].read())
         if answer.get("FunctionError"):
-            kind = type(str(body.get("errorType", "Failed")), (Exception,), {})
-            raise kind(body.get("errorMessage", body))
+            raise FunctionError(body).named()
         return dict(body)
 
     def post(self, route: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:

@@ -19,9 +19,7 @@ _FLAGS = TypeAdapter(dict[str, bool | int | float])
 class AppConfigFlags:
     """Current flags of `APPLICATION/ENVIRONMENT/PROFILE`."""
 
-    def __init__(
-        self, path: str, *, host: str = HOST, port: int = PORT, keep_s: float = KEEP_S
-    ) -> None:
+    def __init__(self, path: str) -> None:
         parts = path.split("/")
         if len(parts) != 3 or not all(parts):
             raise Misconfigured(
@@ -31,26 +29,23 @@ class AppConfigFlags:
         self._path = (
             f"/applications/{application}/environments/{environment}/configurations/{profile}"
         )
-        self._host, self._port, self._keep_s = host, port, keep_s
         self._lock = threading.Lock()
         self._read_at = -math.inf
         self._flags: dict[str, Flag] = {}
 
     def current(self, deadline: Deadline) -> dict[str, Flag]:
-        """Return the flags by name, cached for `keep_s` seconds.
+        """Return the flags by name, cached for KEEP_S seconds.
 
         Raise `Timeout`, `Unavailable` or `WrongAnswer`.
         """
         with self._lock:
-            if time.monotonic() - self._read_at >= self._keep_s:
+            if time.monotonic() - self._read_at >= KEEP_S:
                 self._flags = self._read(deadline)
                 self._read_at = time.monotonic()
             return dict(self._flags)
 
     def _read(self, deadline: Deadline) -> dict[str, Flag]:
-        connection = http.client.HTTPConnection(
-            self._host, self._port, timeout=deadline.remaining()
-        )
+        connection = http.client.HTTPConnection(HOST, PORT, timeout=deadline.remaining())
         try:
             connection.request("GET", self._path)
             answer = connection.getresponse()

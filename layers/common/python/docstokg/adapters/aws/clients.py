@@ -138,11 +138,8 @@ class Warmed:
 class DynamoDbTable(Warmed):
     """A table of a deployment."""
 
-    def __init__(
-        self, table: str, region: str | None = None, service: AwsService | None = None
-    ) -> None:
-        self._table = table
-        self._service = service or AwsService("dynamodb", region)
+    def __init__(self, table: str) -> None:
+        self._table, self._service = table, AwsService("dynamodb")
 
     def _request(self, operation: str, deadline: Deadline, **parameters: Any) -> Any:
         return self._service.request(operation, deadline, TableName=self._table, **parameters)

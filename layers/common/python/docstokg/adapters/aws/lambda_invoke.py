@@ -10,9 +10,9 @@ from docstokg.errors import Timeout, Unavailable
 class LambdaRouteFunction:
     """A `Workflow` by synchronous invocation."""
 
-    def __init__(self, arn: str, longest_s: float, service: AwsService | None = None) -> None:
+    def __init__(self, arn: str, longest_s: float) -> None:
         self._arn, self._longest_s = arn, longest_s
-        self._service = service or AwsService("lambda", region_of(arn), read_timeout_s=longest_s)
+        self._service = AwsService("lambda", region_of(arn), read_timeout_s=longest_s)
 
     def run(self, envelope: Envelope) -> Reply:
         """Invoke the function once and return the reply.

@@ -78,13 +78,7 @@ def log_writer(*, reveal: bool) -> Callable[[Line], None]:
     name = f"docstokg-{next(_LOGGERS)}"  # a name's first logger keeps its formatter
     logger = Logger(service=name, level="DEBUG", stream=sys.stderr, logger_formatter=formatter)
     logging.getLogger(name).propagate = False  # a handler of the root would not redact
-    at_level = {
-        "DEBUG": logger.debug,
-        "INFO": logger.info,
-        "WARNING": logger.warning,
-        "ERROR": logger.error,
-    }
-    return lambda line: at_level[line["level"]](line)
+    return lambda line: getattr(logger, line["level"].lower())(line)
 
 
 def function_telemetry(environment: str, level: str, *, reveal: bool) -> Telemetry:

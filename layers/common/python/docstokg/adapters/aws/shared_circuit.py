@@ -21,12 +21,10 @@ class CircuitTable(DynamoDbTable):
         self,
         table: str,
         name: str,
-        region: str | None = None,
-        refresh_s: float = REFRESH_S,
         telemetry: Telemetry | None = None,
     ) -> None:
-        super().__init__(table, region)
-        self._name, self._refresh_s = name, refresh_s
+        super().__init__(table)
+        self._name = name
         self._telemetry = telemetry or Telemetry()
         self._background = ThreadPoolExecutor(1, thread_name_prefix="circuit")
         self._lock = threading.Lock()
@@ -36,7 +34,7 @@ class CircuitTable(DynamoDbTable):
     def is_open(self) -> bool:
         """Return the last known state; refresh it in the background if it is old."""
         with self._lock:
-            old = time.monotonic() - self._asked_at >= self._refresh_s
+            old = time.monotonic() - self._asked_at >= REFRESH_S
             if old:
                 self._asked_at = time.monotonic()
                 self._background.submit(self._read)

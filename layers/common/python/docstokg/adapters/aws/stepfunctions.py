@@ -9,11 +9,9 @@ from docstokg.errors import Misconfigured, Timeout, Unavailable, WrongAnswer
 class StepFunctionsWorkflow:
     """A `Workflow` on Express executions."""
 
-    def __init__(self, arn: str, longest_s: float, service: AwsService | None = None) -> None:
+    def __init__(self, arn: str, longest_s: float) -> None:
         self._arn, self._longest_s = arn, longest_s
-        self._service = service or AwsService(
-            "stepfunctions", region_of(arn), read_timeout_s=longest_s
-        )
+        self._service = AwsService("stepfunctions", region_of(arn), read_timeout_s=longest_s)
 
     def run(self, envelope: Envelope) -> Reply:
         """Run one execution and return its reply.

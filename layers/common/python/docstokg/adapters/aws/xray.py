@@ -3,7 +3,6 @@
 import json
 import os
 import socket
-from collections.abc import Mapping
 from contextlib import suppress
 
 DAEMON = "AWS_XRAY_DAEMON_ADDRESS"
@@ -14,16 +13,15 @@ HEADER = b'{"format":"json","version":1}\n'
 class XRay:
     """`Segments` of the event that the process handles."""
 
-    def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
-        self._environ = environ
-        host, _, port = environ[DAEMON].rpartition(":")
+    def __init__(self) -> None:
+        host, _, port = os.environ[DAEMON].rpartition(":")
         self._daemon = (host, int(port))
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.setblocking(False)
 
     def record(self, name: str, started: float, end_time: float, outcome: str) -> None:
         """Send one subsegment if the trace is sampled; failures are ignored."""
-        fields = self._environ.get(TRACE, "").split(";")
+        fields = os.environ.get(TRACE, "").split(";")
         trace = dict(field.split("=", 1) for field in fields if "=" in field)
         if trace.get("Sampled") != "1" or not {"Root", "Parent"} <= trace.keys():
             return

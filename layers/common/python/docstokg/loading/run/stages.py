@@ -325,7 +325,7 @@ def store(
     stores: Stores,
     resolvers: ResolverCache,
     time: TaskTime,
-    max_loads: int | None = None,
+    max_loads: int,
 ) -> Json:
     """Encode, resolve, write and close a small run; raise `Unavailable` if it needs more tasks."""
     encode(task, objects, stores.embedder, stores.sparse_encoder)
