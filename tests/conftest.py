@@ -99,7 +99,8 @@ def passage(name: str, title: str, text: str, **fields: Any) -> dict[str, Any]:
 CORPUS: dict[str, list[dict[str, Any]]] = {
     "chunks.jsonl": [
         passage(
-            *("seizure", "Seizure"),
+            "seizure",
+            "Seizure",
             "Seizures are sudden, uncontrolled electrical events in the brain "
             "(HP:0001250). A seizure may follow a high fever in young children. "
             "Anticonvulsants reduce the frequency of seizures by 50 percent.",
@@ -108,60 +109,66 @@ CORPUS: dict[str, list[dict[str, Any]]] = {
             metadata={"year": 2020, "tags": ["brain", "acute"]},
         ),
         passage(
-            *("dravet", "Dravet syndrome"),
+            "dravet",
+            "Dravet syndrome",
             "Dravet syndrome is a severe epilepsy of infancy. It begins with prolonged "
             "febrile seizures. Most patients carry a variant of SCN1A.",
             topics=["genetics"],
             metadata={"year": 2021},
         ),
         passage(
-            *("scn1a", "SCN1A"),
+            "scn1a",
+            "SCN1A",
             "SCN1A encodes the alpha subunit of a sodium channel. Loss of function "
             "disturbs inhibitory neurons.",
             metadata={"year": 2019},
         ),
         passage(
-            *("asthma", "Asthma"),
+            "asthma",
+            "Asthma",
             "Asthma is a chronic inflammation of the airways. Wheezing and breathlessness "
             "come in attacks.",
             topics=["pulmonology"],
         ),
         passage(
-            *("bridge", "Golden Gate Bridge"),
+            "bridge",
+            "Golden Gate Bridge",
             "The Golden Gate Bridge spans a strait in California. It opened in 1937.",
         ),
         passage(
-            *("secret", "Trial 77"),
+            "secret",
+            "Trial 77",
             "Trial 77 tested a secret anticonvulsant against seizures. It is not public.",
             acl=["staff"],
         ),
         {
-            **{"id": "plain", "doc_id": "d-plain", "char_start": 1000},
+            "id": "plain",
+            "doc_id": "d-plain",
+            "char_start": 1000,
             "text": "Fever above 38 degrees is common in children. \U0001f600 Most fevers pass.",
         },
     ],
     "entities.jsonl": [
-        {
-            "id": identifier,
-            "name": name,
-            "type": kind,
-            **({"synonyms": synonyms} if synonyms else {}),
-        }
-        for identifier, name, kind, synonyms in (
-            ("HP:0001250", "Seizure", "Phenotype", ["Seizures", "Fits"]),
-            ("HP:0002099", "Asthma", "Phenotype", None),
-            ("MONDO:0100135", "Dravet syndrome", "Disease", None),
-            ("HGNC:10585", "SCN1A", "Gene", None),
+        {"id": identifier, "name": name, "type": kind, **others}
+        for identifier, name, kind, others in (
+            ("HP:0001250", "Seizure", "Phenotype", {"synonyms": ["Seizures", "Fits"]}),
+            ("HP:0002099", "Asthma", "Phenotype", {}),
+            ("MONDO:0100135", "Dravet syndrome", "Disease", {}),
+            ("HGNC:10585", "SCN1A", "Gene", {}),
         )
     ],
     "relations.jsonl": [
         {
-            **{"source": "MONDO:0100135", "type": "has_phenotype", "target": "HP:0001250"},
+            "source": "MONDO:0100135",
+            "type": "has_phenotype",
+            "target": "HP:0001250",
             "frequency": "HP:0040280",
             "evidence": {"chunk_id": "dravet", "start": 45, "end": 86},
         },
         {
-            **{"source": "HGNC:10585", "type": "causes", "target": "MONDO:0100135"},
+            "source": "HGNC:10585",
+            "type": "causes",
+            "target": "MONDO:0100135",
             "evidence": {"chunk_id": "dravet"},
         },
     ],

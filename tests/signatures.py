@@ -2,7 +2,6 @@
 
 import datetime
 import hashlib
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,8 @@ import pytest
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
+
+from tests.builders import ran
 
 KEY, SECRET, TOKEN = "AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", "session/token+="
 REGION = "eu-central-1"
@@ -86,28 +87,8 @@ def signer_of(
 def certificate(folder: Path) -> tuple[Path, Path]:
     """Make a certificate for 127.0.0.1 that nobody else trusts, and its key."""
     public, private = folder / "certificate.pem", folder / "key.pem"
-    subprocess.run(
-        [
-            "openssl",
-            "req",
-            "-x509",
-            "-newkey",
-            "ec",
-            "-pkeyopt",
-            "ec_paramgen_curve:P-256",
-            "-nodes",
-            "-days",
-            "1",
-            "-subj",
-            "/CN=loopback",
-            "-addext",
-            "subjectAltName=IP:127.0.0.1",
-            "-keyout",
-            str(private),
-            "-out",
-            str(public),
-        ],
-        check=True,
-        capture_output=True,
-    )
+    request = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1"
+    names = "-subj /CN=loopback -addext subjectAltName=IP:127.0.0.1"
+    files = ("-keyout", private, "-out", public)
+    ran(*request.split(), *names.split(), *files, check=True)
     return public, private

@@ -55,6 +55,7 @@ from docstokg.contracts.routes import RouteName
 from docstokg.contracts.tools import output_schema
 from docstokg.usecases.intake import decode_body
 from docstokg_functions.mcp.resources import (
+    LIST_FRESH_MS,
     NoResource,
     listed_resources,
     passage_uri,
@@ -74,7 +75,6 @@ INSTRUCTIONS = (
     "it. A result has at most max_response_tokens (2000, of four bytes each); `more` counts the "
     "passages left out: raise the limit, or lower top_k."
 )
-LIST_FRESH_MS = 300_000
 # Fields of the later generation, which strict clients of the earlier one refuse.
 LATER_FIELDS = ("resultType", "ttlMs", "cacheScope")
 # Parameter that the header `Mcp-Name` repeats, by method.
@@ -171,18 +171,16 @@ def _result(
 
 def _resources(envelope: Envelope, method: str, params: Json, service: Service) -> Result:
     def run(route: RouteName, body: Json) -> Reply:
-        return run_route(route, body, service, envelope.caller, envelope.request_id)
+        return run_route(route, body, service, envelope)
 
     try:
         if method == "resources/list":
             cursor = PaginatedRequestParams.model_validate(params).cursor
-            return listed_resources(cursor, run, LIST_FRESH_MS)
+            return listed_resources(cursor, run)
         if method == "resources/templates/list":
-            return resource_templates(LIST_FRESH_MS)
+            return resource_templates()
         if method == "resources/read":
-            return read_resource(
-                str(ReadResourceRequestParams.model_validate(params).uri), run, LIST_FRESH_MS
-            )
+            return read_resource(str(ReadResourceRequestParams.model_validate(params).uri), run)
     except NoResource as missing:
         raise Refused(INVALID_PARAMS, str(missing)) from missing
     raise Refused(METHOD_NOT_FOUND, "Method not found")
@@ -195,9 +193,7 @@ def _called(
     by_name = {tool.name: tool for tool in tools}
     if call.name not in by_name:
         raise Refused(INVALID_PARAMS, "Unknown tool", {"tools": list(by_name)})
-    arguments = call.arguments or {}
-    caller, request_id = envelope.caller, envelope.request_id
-    outcome = call_tool(by_name[call.name], arguments, service, caller, request_id)
+    outcome = call_tool(by_name[call.name], call.arguments or {}, service, envelope)
     content = TextContent(type="text", text=outcome.text)
     if outcome.failed:
         return CallToolResult(content=[content], is_error=True)

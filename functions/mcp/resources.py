@@ -21,6 +21,7 @@ from docstokg.contracts.routes import RouteName
 SCHEME = "docstokg://"
 DOCUMENT_CHARACTERS = 8000
 TEXT = "text/plain"
+LIST_FRESH_MS = 300_000
 
 # Calls a route for the caller of the message.
 type RunRoute = Callable[[RouteName, Json], Reply]
@@ -35,14 +36,14 @@ def passage_uri(namespace: str, uuid: str) -> str:
     return f"{SCHEME}{namespace}/passages/{uuid}"
 
 
-def listed_resources(cursor: str | None, run: RunRoute, fresh_ms: int) -> ListResourcesResult:
+def listed_resources(cursor: str | None, run: RunRoute) -> ListResourcesResult:
     """Return one page of the documents that the caller may read, namespace by namespace.
 
     Raise `NoResource` for an invalid cursor, or if the store cannot be read.
     """
     namespace, _, after = (cursor or _namespace_after("", run)).partition(" ")
     if not namespace:
-        return ListResourcesResult(resources=[], ttl_ms=fresh_ms)
+        return ListResourcesResult(resources=[], ttl_ms=LIST_FRESH_MS)
     page = _document(run, "documents", {"namespace": namespace, "cursor": after or None})
     if page["cursor"]:
         following = f"{namespace} {page['cursor']}"
@@ -57,7 +58,8 @@ def listed_resources(cursor: str | None, run: RunRoute, fresh_ms: int) -> ListRe
         )
         for document in page["documents"]
     ]
-    return ListResourcesResult(resources=resources, next_cursor=following or None, ttl_ms=fresh_ms)
+    cursor = following or None
+    return ListResourcesResult(resources=resources, next_cursor=cursor, ttl_ms=LIST_FRESH_MS)
 
 
 def _namespace_after(name: str, run: RunRoute) -> str:
@@ -65,7 +67,7 @@ def _namespace_after(name: str, run: RunRoute) -> str:
     return next((row["namespace"] for row in stored if row["namespace"] > name), "")
 
 
-def resource_templates(fresh_ms: int) -> ListResourceTemplatesResult:
+def resource_templates() -> ListResourceTemplatesResult:
     """Return the templates of passage and document URIs."""
     templates = [
         ResourceTemplate(
@@ -81,10 +83,10 @@ def resource_templates(fresh_ms: int) -> ListResourceTemplatesResult:
             mime_type=TEXT,
         ),
     ]
-    return ListResourceTemplatesResult(resource_templates=templates, ttl_ms=fresh_ms)
+    return ListResourceTemplatesResult(resource_templates=templates, ttl_ms=LIST_FRESH_MS)
 
 
-def read_resource(uri: str, run: RunRoute, fresh_ms: int) -> ReadResourceResult:
+def read_resource(uri: str, run: RunRoute) -> ReadResourceResult:
     """Return the text of a passage, or the beginning of a document; raise `NoResource`."""
     namespace, _, path = uri.removeprefix(SCHEME).partition("/")
     kind, _, name = path.partition("/")
@@ -96,7 +98,7 @@ def read_resource(uri: str, run: RunRoute, fresh_ms: int) -> ReadResourceResult:
     else:
         text = _beginning(namespace, unquote(name), run)
     contents = TextResourceContents(uri=uri, mime_type=TEXT, text=text)
-    return ReadResourceResult(contents=[contents], ttl_ms=fresh_ms)
+    return ReadResourceResult(contents=[contents], ttl_ms=LIST_FRESH_MS)
 
 
 def _beginning(namespace: str, doc_id: str, run: RunRoute) -> str:

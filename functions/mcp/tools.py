@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from docstokg.contracts import Json
 from docstokg.contracts.check import CheckRequest
 from docstokg.contracts.documents import DocumentsQuery, NamespacesQuery, PassageRequest
-from docstokg.contracts.envelope import Caller, Envelope, Reply
+from docstokg.contracts.envelope import Envelope, Reply
 from docstokg.contracts.request import RAGRequest, SearchRequest, padded
 from docstokg.contracts.routes import RouteName
 from docstokg.contracts.tools import (
@@ -234,13 +234,7 @@ def with_answer(arguments: Json, model: str | None) -> Json:
     return {**arguments, "synthesis": synthesis, "budget": budget}
 
 
-def call_tool(
-    tool: Tool,
-    arguments: Json,
-    service: Service,
-    caller: Caller,
-    request_id: str,
-) -> Outcome:
+def call_tool(tool: Tool, arguments: Json, service: Service, message: Envelope) -> Outcome:
     """Run the tool's route and return its response, or a problem.
 
     The text has at most `max_response_tokens` tokens of four bytes, also for problems.
@@ -258,8 +252,8 @@ def call_tool(
     options, errors = parse(_bytes(chosen), ResultOptions)
     valid, body_errors = parse(_bytes(body), tool.request)
     if options is None or valid is None:
-        return _failed(invalid(errors + body_errors, request_id), max_bytes)
-    reply = run_route(tool.route, tool.body(body), service, caller, request_id)
+        return _failed(invalid(errors + body_errors, message.request_id), max_bytes)
+    reply = run_route(tool.route, tool.body(body), service, message)
     if reply.statusCode != 200:
         return _failed(reply, max_bytes)
     document = json.loads(reply.body)
@@ -271,7 +265,8 @@ def call_tool(
         text = dump(cut(document, tool.parts, max_bytes))
     except TooLarge:
         detail = "The result does not fit into max_response_tokens; pass more, or null."
-        return _failed(problem_reply(400, "limit_too_small", detail, request_id), max_bytes)
+        problem = problem_reply(400, "limit_too_small", detail, message.request_id)
+        return _failed(problem, max_bytes)
     spare = None if max_bytes is None else max_bytes - len(text.encode())
     return Outcome(text, failed=False, spare=spare, namespace=namespace)
 
@@ -293,11 +288,9 @@ def _max_bytes(limit: object) -> int | None:
     return limit * BYTES_PER_TOKEN
 
 
-def run_route(
-    route: RouteName, body: Json, service: Service, caller: Caller, request_id: str
-) -> Reply:
+def run_route(route: RouteName, body: Json, service: Service, message: Envelope) -> Reply:
     """Return a route's reply or problem; raise KeyError for an unavailable route."""
-    envelope = Envelope.of(route, request_id, caller, _bytes(body))
+    envelope = Envelope.of(route, message.request_id, message.caller, _bytes(body))
     return replied(service.runs[route], envelope, service.telemetry)
 
 

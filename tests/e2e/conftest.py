@@ -4,6 +4,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -40,11 +41,11 @@ def served(settings: Settings, models: dict[str, object] | None = None) -> Itera
 
 @pytest.fixture(scope="module")
 def server_for(models, small_store, cache_dir) -> Iterator[Callable[..., str]]:
-    """Start a server over the small store with other settings; give its address."""
+    """Start a server over the small store, or another, with other settings; give its address."""
     with ExitStack() as started:
 
-        def start(**overrides) -> str:
-            settings = settings_at(small_store, **{"cache_dir": cache_dir, **overrides})
+        def start(store: Path = small_store, **overrides) -> str:
+            settings = settings_at(store, **{"cache_dir": cache_dir, **overrides})
             return started.enter_context(served(settings, models))
 
         yield start
@@ -56,10 +57,15 @@ def url(server_for) -> str:
     return server_for()
 
 
+def openai_client(url: str, key: str = "none needed") -> Any:
+    """Return OpenAI's own client of a server."""
+    import openai  # heavy; few files need it
+
+    return openai.OpenAI(base_url=f"{url}/v1", api_key=key, max_retries=0)
+
+
 @pytest.fixture(scope="module")
 def client(url: str) -> Iterator[Any]:
     """OpenAI's own client of that server."""
-    import openai  # heavy; few files need it
-
-    with openai.OpenAI(base_url=f"{url}/v1", api_key="none needed", max_retries=0) as opened:
+    with openai_client(url) as opened:
         yield opened

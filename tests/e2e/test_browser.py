@@ -9,7 +9,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
-from tests.builders import keyed, ran
+from tests.builders import keyed, ran, write_files
 from tests.conftest import load_folder
 from tests.e2e.browser import (
     LOOKS,
@@ -175,9 +175,8 @@ def test_the_keyboard_alone_is_enough(page: Page) -> None:
 def test_documents_are_loaded_and_removed(
     browser: Browser, server_for, tmp_path: Path, look: str
 ) -> None:
-    store = f"sqlite:///{tmp_path}/own.sqlite"
     page = browser.new_context(**LOOKS[look]).new_page()
-    page.goto(server_for(index_url=store, graph_url=store))
+    page.goto(server_for(tmp_path / "own.sqlite"))
     note = tmp_path / "leave.md"
     note.write_text("# Leave\n\nEverybody has 30 days of leave a year.\n")
     upload(page, note)
@@ -214,15 +213,11 @@ def test_nobody_is_kept_out(browser: Browser, url: str, look: str) -> None:
 def test_code_in_an_answer_is_shown_as_code(
     browser: Browser, server_for, tmp_path: Path, cache_dir: Path
 ) -> None:
-    folder = tmp_path / "notes"
-    folder.mkdir()
-    (folder / "server.md").write_text(
-        "# Server\n\nRun the server:\n\n```shell\n$ uvicorn example:app\n```\n"
-    )
+    text = "# Server\n\nRun the server:\n\n```shell\n$ uvicorn example:app\n```\n"
+    folder = write_files(tmp_path / "notes", {"server.md": text})
     load_folder(folder, tmp_path / "own.sqlite", cache_dir)
-    store = f"sqlite:///{tmp_path}/own.sqlite"
     page = browser.new_page()
-    page.goto(server_for(index_url=store, graph_url=store))
+    page.goto(server_for(tmp_path / "own.sqlite"))
     submit_question(page, "How do I run the server?")
     assert page.locator("#answer pre").inner_text() == "$ uvicorn example:app"
     assert "```" not in page.locator("#answer").inner_text()

@@ -10,14 +10,39 @@ import pytest
 
 from docstokg.contracts.chat import ChatCompletion, ErrorReply, ModelList
 from tests.builders import answer_request, keyed, tool_call
+from tests.e2e.conftest import openai_client
 from tests.streaming_model import StreamingModel, streaming
 
 pytestmark = pytest.mark.timeout(120)
 QUESTION = {"role": "user", "content": "What are seizures?"}
+REQUEST = {"model": "extractive", "messages": [QUESTION]}
+
+
+def complete(client, **fields):
+    return client.chat.completions.create(**REQUEST | fields)
+
+
+def respond(client, **fields):
+    asked = {"model": "extractive", "input": QUESTION["content"]}
+    return client.responses.create(**asked | fields)
+
+
+CALLS = {"chat": complete, "responses": respond}
+
+
+def post_chat(url: str, **fields) -> httpx.Response:
+    return httpx.post(f"{url}/v1/chat/completions", json=REQUEST | fields, timeout=60)
+
+
+def joined(reply) -> str:
+    """Return the text of a chat completion, whole or in events."""
+    if isinstance(reply, openai.Stream):
+        return "".join(event.choices[0].delta.content or "" for event in reply)
+    return reply.choices[0].message.content
 
 
 def test_each_marker_of_an_answer_is_an_annotation(client, url) -> None:
-    done = client.chat.completions.create(model="extractive", messages=[QUESTION])
+    done = complete(client)
     (choice,) = done.choices
     assert choice.finish_reason == "stop"
     text = choice.message.content
@@ -36,16 +61,14 @@ def test_each_marker_of_an_answer_is_an_annotation(client, url) -> None:
 
 
 def test_a_chat_stream_equals_the_whole_completion(client, url) -> None:
-    request = {"model": "extractive", "messages": [QUESTION]}
-    whole = client.chat.completions.create(**request)
-    usage = {"stream_options": {"include_usage": True}}
-    events = list(client.chat.completions.create(**request, stream=True, **usage))
+    whole = complete(client)
+    events = list(complete(client, stream=True, stream_options={"include_usage": True}))
     text = "".join(event.choices[0].delta.content or "" for event in events)
     assert text == whole.choices[0].message.content
     assert events[0].choices[0].delta.role == "assistant"
     assert events[-1].choices[0].finish_reason == "stop"
     assert events[-1].usage == whole.usage
-    raw = httpx.post(f"{url}/v1/chat/completions", json={**request, "stream": True})
+    raw = post_chat(url, stream=True)
     assert raw.headers["content-type"].startswith("text/event-stream")
     assert raw.text.endswith("\n\ndata: [DONE]\n\n")
 
@@ -58,7 +81,7 @@ OPEN_WEBUI = {
                 "max_completion_tokens": 1000, "metadata": {"task": "title_generation"}},
     "tags": {"messages": [{"role": "user", "content": TITLE.replace("title", "tags")}],
              "metadata": {"task": "tags_generation"}},
-    "no tools": {"messages": [QUESTION], "tools": [], "session_id": "s", "chat_id": "c"},
+    "no tools": {"tools": [], "session_id": "s", "chat_id": "c"},
 }  # fmt: skip
 """What it sends beside a conversation: by its documentation and source, in words of our own."""
 
@@ -66,8 +89,7 @@ OPEN_WEBUI = {
 @pytest.mark.parametrize("fields", OPEN_WEBUI.values(), ids=OPEN_WEBUI)
 @pytest.mark.parametrize("stream", [False, True])
 def test_open_webui_is_answered(url, fields, stream) -> None:
-    body = {"model": "extractive", "stream": stream, **fields}
-    answered = httpx.post(f"{url}/v1/chat/completions", json=body, timeout=60)
+    answered = post_chat(url, stream=stream, **fields)
     assert answered.status_code == 200, answered.text
     if not stream:
         assert ChatCompletion.model_validate_json(answered.content).choices[0].message.content
@@ -81,13 +103,12 @@ def test_a_follow_up_is_completed_from_earlier_turns(client) -> None:
         {"role": "user", "content": [{"type": "text", "text": "What are seizures?"}]},
         {"role": "assistant", "content": None},
     ]
-    alone = client.chat.completions.create(model="extractive", messages=[QUESTION])
-    among = client.chat.completions.create(model="extractive", messages=talk)
-    assert among.choices[0].message.content == alone.choices[0].message.content
+    among = complete(client, messages=talk)
+    assert joined(among) == joined(complete(client))
     assert among.docstokg["query_used"] == "What are seizures?"
-    talk[4] = {"role": "assistant", "content": among.choices[0].message.content}
+    talk[4] = {"role": "assistant", "content": joined(among)}
     last = {"role": "user", "content": "and when did they begin?"}
-    followed = client.chat.completions.create(model="extractive", messages=[*talk, last])
+    followed = complete(client, messages=[*talk, last])
     assert followed.docstokg["query_used"].startswith("and when did they begin? (seizures")
 
 
@@ -98,7 +119,7 @@ def test_models_are_listed_with_namespaces_granted_by_name(server_for, tmp_path:
         openai_api_key="k",
         models=("extractive", "gpt-4o", "claude-3-haiku"),
     )
-    with openai.OpenAI(base_url=f"{url}/v1", api_key="K", max_retries=0) as client:
+    with openai_client(url, "K") as client:
         listed = [model.id for model in client.models.list()]
         # Nobody is listed who could not answer: there is no key for the third.
         assert listed == ["extractive", "gpt-4o", "extractive@handbook", "gpt-4o@handbook"]
@@ -108,11 +129,11 @@ def test_models_are_listed_with_namespaces_granted_by_name(server_for, tmp_path:
         refusals = []
         for name in ("handbook", "other"):  # granted without passages, and not granted
             with pytest.raises(openai.NotFoundError) as refused:
-                client.chat.completions.create(model=f"extractive@{name}", messages=[QUESTION])
+                complete(client, model=f"extractive@{name}")
             refusals.append((refused.value.code, refused.value.message.partition("model: ")[2]))
         assert refusals[0] == refusals[1]
     with (
-        openai.OpenAI(base_url=f"{url}/v1", api_key="wrong", max_retries=0) as stranger,
+        openai_client(url, "wrong") as stranger,
         pytest.raises(openai.AuthenticationError) as unknown,
     ):
         stranger.models.list()
@@ -121,8 +142,7 @@ def test_models_are_listed_with_namespaces_granted_by_name(server_for, tmp_path:
 
 def test_citations_link_to_their_passages_on_the_page(server_for) -> None:
     url = server_for(public_url="https://docs.example.org/")
-    request = {"model": "extractive", "messages": [QUESTION]}
-    completion = httpx.post(f"{url}/v1/chat/completions", json=request).json()
+    completion = post_chat(url).json()
     cited = {citation["uuid"]: citation for citation in completion["docstokg"]["citations"]}
     links = [
         annotation["url_citation"]
@@ -155,44 +175,41 @@ def schema(*required: str, **properties: dict) -> dict:
     return {"type": "json_schema", "json_schema": {"name": "answer", "schema": object_schema}}
 
 
+def array(kind: str) -> dict:
+    return {"type": "array", "items": {"type": kind}}
+
+
 def test_tools_that_need_not_be_called_are_ignored(client) -> None:
-    plain = client.chat.completions.create(model="extractive", messages=[QUESTION])
+    plain = joined(complete(client))
     for choice in ({}, {"tool_choice": "auto"}, {"tool_choice": "none"}):
-        completion = client.chat.completions.create(
-            model="extractive", messages=[QUESTION], tools=[TOOL], **choice
-        )
-        assert completion.choices[0].message.content == plain.choices[0].message.content
+        completion = complete(client, tools=[TOOL], **choice)
+        assert joined(completion) == plain
         assert completion.choices[0].message.tool_calls is None
 
 
 def test_an_answer_in_json(client) -> None:
-    request = {"model": "extractive", "messages": [QUESTION]}
-    plain = client.chat.completions.create(**request)
+    def content_of(form: dict, **fields) -> dict:
+        return json.loads(joined(complete(client, response_format=form, **fields)))
+
+    plain = complete(client)
     cited = [citation["rank"] for citation in plain.docstokg["citations"]]
-    completion = client.chat.completions.create(**request, response_format={"type": "json_object"})
-    content = json.loads(completion.choices[0].message.content)
-    assert content["answer"] == plain.choices[0].message.content
+    content = content_of({"type": "json_object"})
+    assert content["answer"] == joined(plain)
     assert [citation["rank"] for citation in content["citations"]] == cited
-    completion = client.chat.completions.create(**request, response_format=schema())
-    assert json.loads(completion.choices[0].message.content) == content
-    numbers = {"type": "array", "items": {"type": "integer"}}
-    form = schema("answer", confidence={"type": "number"}, citations=numbers, answer={})
-    completion = client.chat.completions.create(**request, response_format=form, stream=True)
-    content = json.loads("".join(event.choices[0].delta.content or "" for event in completion))
+    assert content_of(schema()) == content
+    form = schema("answer", confidence={"type": "number"}, citations=array("integer"), answer={})
+    content = content_of(form, stream=True)
     confidence = plain.docstokg["confidence"]
     assert content == {"confidence": confidence, "citations": cited, "answer": content["answer"]}
+    links = content_of(schema(citations=array("string")))["citations"]
+    assert links and all(link.startswith(("http", "urn:uuid:")) for link in links)
 
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_an_answer_ends_before_a_stop(client, stream) -> None:
-    request = {"model": "extractive", "messages": [QUESTION]}
-    whole = client.chat.completions.create(**request).choices[0].message.content
+    whole = joined(complete(client))
     stop = whole[10:14]
-    completion = client.chat.completions.create(**request, stop=[stop, "nowhere"], stream=stream)
-    if stream:
-        text = "".join(event.choices[0].delta.content or "" for event in completion)
-    else:
-        text = completion.choices[0].message.content
+    text = joined(complete(client, stop=[stop, "nowhere"], stream=stream))
     assert text == whole[: whole.index(stop)]
 
 
@@ -200,8 +217,7 @@ def test_ignored_fields_are_named_in_warnings(url) -> None:
     image = {"type": "image_url", "image_url": {"url": "data:,"}}
     parts = [{"type": "text", "text": QUESTION["content"]}, image]
     system = {"role": "system", "content": "x" * 3000}
-    request = {"model": "extractive", "messages": [system, {"role": "user", "content": parts}]}
-    reply = httpx.post(f"{url}/v1/chat/completions", json=request)
+    reply = post_chat(url, messages=[system, {"role": "user", "content": parts}])
     assert reply.status_code == 200
     evidence = reply.json()["docstokg"]
     warnings = [
@@ -213,9 +229,17 @@ def test_ignored_fields_are_named_in_warnings(url) -> None:
     assert evidence["citations"]
 
 
+FOREIGN = 'JSON schema:\n{"type": "object", "properties": {"mood": {"type": "string"}}}'
+IN_THE_PROMPT = {
+    "messages": [{"role": "system", "content": FOREIGN}, QUESTION],
+    "response_format": {"type": "json_object"},
+}
+
+
 @pytest.mark.parametrize(
     ("change", "param", "code"),
     [
+        (IN_THE_PROMPT, "response_format", "schema_unsupported"),
         ({"messages": [{"role": "user", "content": "x" * 4097}]}, "messages[0].content", None),
         ({"messages": [{"role": "system", "content": "hi"}]}, "messages", "question_missing"),
         ({"messages": []}, "messages", None),
@@ -232,8 +256,7 @@ def test_ignored_fields_are_named_in_warnings(url) -> None:
     ],
 )
 def test_errors_have_the_form_of_their_api(url, change, param, code) -> None:
-    request = {"model": "extractive", "messages": [QUESTION], **change}
-    refused = httpx.post(f"{url}/v1/chat/completions", json=request)
+    refused = post_chat(url, **change)
     assert refused.status_code == 400
     assert refused.headers["content-type"] == "application/json"
     error = ErrorReply.model_validate_json(refused.content).error
@@ -244,18 +267,13 @@ def test_errors_have_the_form_of_their_api(url, change, param, code) -> None:
 
 @pytest.mark.parametrize("greeting", ["hi", "?", "会"])
 def test_messages_too_short_for_a_question_are_answered(url, greeting: str) -> None:
-    messages = [{"role": "user", "content": greeting}]
-    request = {"model": "extractive", "messages": messages}
-    done = httpx.post(f"{url}/v1/chat/completions", json=request)
+    done = post_chat(url, messages=[{"role": "user", "content": greeting}])
     assert done.status_code == 200
     assert done.json()["choices"][0]["message"]["content"]
 
 
-def test_unknown_routes_answer_in_their_form(url) -> None:
+def test_bodies_of_no_chat_are_refused_in_its_form(url) -> None:
     path = f"{url}/v1/chat/completions"
-    assert (
-        ErrorReply.model_validate_json(httpx.get(path).content).error.code == "method_not_allowed"
-    )
     assert httpx.post(path, content=b"{").status_code == 415
     kind = {"content-type": "application/json"}
     big = httpx.post(path, content=b" " * 70_000, headers=kind)
@@ -264,19 +282,13 @@ def test_unknown_routes_answer_in_their_form(url) -> None:
 
 
 REMOTE = {"models": ("extractive", "gpt-4o-mini")}
-CALLS = {
-    "chat": lambda client, **fields: client.chat.completions.create(messages=[QUESTION], **fields),
-    "responses": lambda client, **fields: client.responses.create(
-        input="What are seizures?", **fields
-    ),
-}
 
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("route", CALLS)
 def test_a_failed_model_is_their_error(server_for, route: str, stream: bool) -> None:
     url = server_for(llm_base_url="http://127.0.0.1:9", llm_api_key="k", **REMOTE)
-    with openai.OpenAI(base_url=f"{url}/v1", api_key="-", max_retries=0) as client:
+    with openai_client(url) as client:
         with pytest.raises(openai.APIError, match="gpt-4o-mini") as failed:
             list(CALLS[route](client, model="gpt-4o-mini", stream=stream))
         assert failed.value.code == "llm_unavailable"
@@ -290,8 +302,7 @@ def test_a_failed_model_is_their_error(server_for, route: str, stream: bool) -> 
 
 @pytest.mark.parametrize("route", CALLS)
 def test_a_model_without_key_is_not_found(server_for, route: str) -> None:
-    url = server_for(**REMOTE)
-    with openai.OpenAI(base_url=f"{url}/v1", api_key="-", max_retries=0) as client:
+    with openai_client(server_for(**REMOTE)) as client:
         assert [model.id for model in client.models.list()] == ["extractive"]
         with pytest.raises(openai.NotFoundError, match="No key or address") as failed:
             CALLS[route](client, model="gpt-4o-mini")
@@ -305,7 +316,7 @@ def test_a_broken_stream_ends_with_an_error(server_for, route: str) -> None:
         url = server_for(llm_base_url=model.url, llm_api_key="k", **REMOTE)
         received = []
         with (
-            openai.OpenAI(base_url=f"{url}/v1", api_key="-", max_retries=0) as client,
+            openai_client(url) as client,
             pytest.raises(openai.APIError, match="broke off") as failed,
         ):
             received += CALLS[route](client, model="gpt-4o-mini", stream=True)
@@ -327,16 +338,14 @@ def test_warnings_end_the_answer(server_for, route: str, stream: bool) -> None:
     answer = "Seizures are electrical events [1]. They last 7341 minutes [1]."
     with streaming(StreamingModel(answer=answer)) as model:
         url = server_for(llm_base_url=model.url, llm_api_key="k", **REMOTE)
-        with openai.OpenAI(base_url=f"{url}/v1", api_key="-", max_retries=0) as client:
+        with openai_client(url) as client:
             reply = CALLS[route](client, model="gpt-4o-mini", stream=stream)
-            if not stream:
-                text = (
-                    reply.output_text if route == "responses" else reply.choices[0].message.content
-                )
-            elif route == "responses":
+            if route == "chat":
+                text = joined(reply)
+            elif stream:
                 text = "".join(e.delta for e in reply if e.type == "response.output_text.delta")
             else:
-                text = "".join(event.choices[0].delta.content or "" for event in reply)
+                text = reply.output_text
     assert text.startswith(answer)
     assert text.count("No cited source contains: 7341 (sentence 2).") == 1
     assert "\n\nNote: " in text
@@ -351,7 +360,7 @@ STORES = [{"type": "file_search", "vector_store_ids": ["nothing_here"]}]
         ("chat", {"model": "extractive@nothing_here"}),
         ("chat", {"model": "extractive@Not a name"}),
         ("responses", {"model": "extractive@nothing_here"}),
-        ("responses", {"model": "extractive", "tools": STORES}),
+        ("responses", {"tools": STORES}),
     ],
 )
 def test_a_namespace_without_passages_is_not_found(client, route, request_fields) -> None:
@@ -364,35 +373,18 @@ def test_a_namespace_without_passages_is_not_found(client, route, request_fields
 def test_vector_stores_that_are_no_names_are_refused(client, names) -> None:
     stores = [{"type": "file_search", "vector_store_ids": names}]
     with pytest.raises(openai.BadRequestError, match="vector_store_ids"):
-        CALLS["responses"](client, model="extractive", tools=stores)
+        respond(client, tools=stores)
 
 
-def test_a_schema_in_the_prompt_is_refused(client) -> None:
-    foreign = 'JSON schema:\n{"type": "object", "properties": {"mood": {"type": "string"}}}'
-    messages = [{"role": "system", "content": foreign}, QUESTION]
-    form = {"type": "json_object"}
-    with pytest.raises(openai.BadRequestError, match="json_schema") as failed:
-        client.chat.completions.create(model="extractive", messages=messages, response_format=form)
-    assert failed.value.code == "schema_unsupported"
-
-
-def test_strings_of_citations_are_links(client) -> None:
-    texts = {"type": "array", "items": {"type": "string"}}
-    form = schema("answer", answer={"type": "string"}, citations=texts)
-    completion = client.chat.completions.create(
-        model="extractive", messages=[QUESTION], response_format=form
-    )
-    links = json.loads(completion.choices[0].message.content)["citations"]
-    assert links and all(link.startswith(("http", "urn:uuid:")) for link in links)
-
-
-def test_a_missing_store_is_an_openai_server_error(server_for, tmp_path: Path) -> None:
-    missing_store = f"sqlite:///{tmp_path}/gone.sqlite"
-    url = server_for(index_url=missing_store, graph_url=missing_store)
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("route", CALLS)
+def test_a_missing_store_is_an_openai_server_error(
+    server_for, tmp_path: Path, route: str, stream: bool
+) -> None:
     with (
-        openai.OpenAI(base_url=f"{url}/v1", api_key="-", max_retries=0) as client,
+        openai_client(server_for(tmp_path / "gone.sqlite")) as client,
         pytest.raises(openai.InternalServerError) as failed,
     ):
-        client.chat.completions.create(model="extractive", messages=[QUESTION])
+        CALLS[route](client, stream=stream)
     assert failed.value.status_code == 503
     assert (failed.value.type, failed.value.code) == ("server_error", "nothing_to_cite")

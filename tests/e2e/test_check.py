@@ -1,16 +1,12 @@
 """`/v1/check` over HTTP and from the shell: sentences, ids, relations and refusals."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from docstokg.contracts.check import CheckResponse
 from tests.builders import keyed
-
-
-@pytest.fixture
-def client(small_client):
-    return small_client
 
 
 def check(client, status=200, **request):
@@ -37,19 +33,16 @@ def test_a_draft_with_citations(client, cited) -> None:
         client,
         text=text,
         citations=[
-            {"rank": 1, "uuid": cited["seizure"]["uuid"]},
-            {"rank": 2, "uuid": cited["dravet"]["uuid"]},
+            {"rank": rank, "uuid": cited[name]["uuid"]}
+            for rank, name in enumerate(("seizure", "dravet"), 1)
         ],
     )
-    verdicts = {
-        text[row["start"] : row["end"]]: (row["verdict"], tuple(row["reasons"]))
-        for row in body["grounding"]["sentences"]
-    }
-    first, second, third, fourth = verdicts.values()
-    assert first == ("supported", ())
-    assert second == ("unverified", ("number_not_in_source",))
+    rows = body["grounding"]["sentences"]
+    first, second, third, fourth = ((row["verdict"], row["reasons"]) for row in rows)
+    assert first == ("supported", [])
+    assert second == ("unverified", ["number_not_in_source"])
     assert third[0] in ("supported", "unverified")
-    assert fourth == ("uncited", ())
+    assert fourth == ("uncited", [])
     assert body["grounding"]["invalid_citations"] == ["[7]"]
     assert body["grounding"]["grounded"] is False
     assert body["consistency"] == {"ok": True, "issues": []}
@@ -86,9 +79,7 @@ def test_texts_sent_along_are_the_sources(client) -> None:
     assert rows[2]["reasons"] == ["number_not_in_source"]
     assert body["grounding"]["grounded"] is None
     assert body["consistency"] is None
-    assert (
-        check(client, text=draft, sources=SOURCES, namespace="default")["consistency"] is not None
-    )
+    assert check(client, text=draft, sources=SOURCES, namespace="default")["consistency"]
 
 
 def test_without_markers_every_text_is_a_source(client) -> None:
@@ -108,13 +99,14 @@ def test_the_last_of_fifty_texts_is_a_source(client) -> None:
 
 
 def test_mixed_source_kinds_and_large_sources_are_refused(client) -> None:
+    def five(words: int) -> dict:
+        return {"text": "x y z", "sources": [{"text": "word " * words}] * 5}
+
     both = {"text": "x y", "sources": SOURCES, "citations": [{"rank": 1, "uuid": "u"}]}
-    assert check(client, 400, **both)["errors"][0]["code"] == "sources_and_citations"
-    large = [{"text": "word " * 20_000}] * 5
-    assert check(client, 400, text="x y", sources=large)["errors"][0]["code"] == "sources_too_large"
-    fitting = [{"text": "word " * 15_000}] * 5
-    assert check(client, text="x y z", sources=fitting)["grounding"]["grounded"] is None
-    assert check(client, 413, text="x y", sources=[{"text": "word " * 120_000}])
+    for request, code in ((both, "sources_and_citations"), (five(20_000), "sources_too_large")):
+        assert check(client, 400, **request)["errors"][0]["code"] == code
+    assert check(client, **five(15_000))["grounding"]["grounded"] is None
+    assert check(client, 413, **five(24_000))
 
 
 def test_unreadable_sources_are_named(client) -> None:
@@ -135,25 +127,24 @@ def test_hidden_chunks_are_no_sources(small_store, client_for, tmp_path) -> None
     assert check(client, 403, text="x y", namespace="other")["code"] == "namespace_not_granted"
 
 
-def test_from_the_shell(small_store, cache_dir, client, tmp_path, monkeypatch, capsys) -> None:
+def test_from_the_shell(small_store, cache_dir, cited, tmp_path, monkeypatch, capsys) -> None:
     from docstokg_local.cli.commands import app, run
 
     monkeypatch.setenv("DOCSTOKG_CACHE_DIR", str(cache_dir))
-    response = client.post("/v1/search", json={"query": "What are seizures?"}).json()
-    (tmp_path / "response.json").write_text(json.dumps(response))
-    rank = next(row["rank"] for row in response["citations"] if row["chunk_id"] == "seizure")
-    draft = tmp_path / "draft.txt"
-    store = ["--index", f"sqlite:///{small_store}", "--graph", f"sqlite:///{small_store}"]
-    arguments = ["check", str(draft), "--citations", str(tmp_path / "response.json"), *store]
-    draft.write_text(f"A seizure may follow a high fever in young children [{rank}].")
-    assert run(app, arguments) == 0
-    assert "supported" in capsys.readouterr().out
-    draft.write_text(f"A seizure may follow 30 drinks [{rank}].")
-    assert run(app, arguments) == 3
-    output = capsys.readouterr().out
+    response, draft = tmp_path / "response.json", tmp_path / "draft.txt"
+    response.write_text(json.dumps({"citations": [*cited.values()]}))
+    rank = cited["seizure"]["rank"]
+
+    def checked(text: str, file: Path = draft) -> tuple[int, str]:
+        draft.write_text(text)
+        options = ["--citations", str(response), "--index", f"sqlite:///{small_store}"]
+        return run(app, ["check", str(file), *options]), capsys.readouterr().out
+
+    code, output = checked(f"A seizure may follow a high fever in young children [{rank}].")
+    assert (code, "supported" in output) == (0, True)
+    code, output = checked(f"A seizure may follow 30 drinks [{rank}].")
+    assert code == 3
     assert "a number that no cited source contains" in output
     assert "0 of 1 sentence verified" in output
-    draft.write_text("A seizure may follow 30 drinks [99].")
-    assert run(app, arguments) == 1
-    capsys.readouterr()
-    assert run(app, ["check", str(tmp_path / "absent.txt"), *store]) == 2
+    assert checked("A seizure may follow 30 drinks [99].")[0] == 1
+    assert checked("", tmp_path / "absent.txt")[0] == 2

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,15 +18,18 @@ TENANTS = {"acme-7": "quokka", "birch-3": "axolotl", "cedar-5": "narwhal"}
 HIDDEN = "pangolin"
 """A word that only passages of `acme-7` for the group `staff` contain."""
 
-KEYS = {
-    "acme": {"sub": "same", "namespaces": ["acme-7"], "groups": []},
-    "acme-staff": {"sub": "same", "namespaces": ["acme-7"], "groups": ["staff"]},
-    "birch": {"sub": "same", "namespaces": ["birch-3"], "groups": ["staff"]},
-    "two": {"sub": "same", "namespaces": ["acme-7", "cedar-5"], "groups": []},
-    "one-empty": {"sub": "same", "namespaces": ["empty-1", "cedar-5"], "groups": []},
-    "only-empty": {"sub": "same", "namespaces": ["empty-1"], "groups": ["*"]},
-    "nothing": {"sub": "same", "namespaces": [], "groups": ["*"]},
-    "all": {"sub": "same", "namespaces": ["*"], "groups": []},
+KEYS: dict[str, dict[str, Any]] = {
+    key: {"sub": "same", "namespaces": namespaces, "groups": groups}
+    for key, namespaces, *groups in (
+        ("acme", ["acme-7"]),
+        ("acme-staff", ["acme-7"], "staff"),
+        ("birch", ["birch-3"], "staff"),
+        ("two", ["acme-7", "cedar-5"]),
+        ("one-empty", ["empty-1", "cedar-5"]),
+        ("only-empty", ["empty-1"], "*"),
+        ("nothing", [], "*"),
+        ("all", ["*"]),
+    )
 }
 CHOSEN = {"acme": "acme-7", "acme-staff": "acme-7", "birch": "birch-3", "one-empty": "cedar-5"}
 """Namespaces that the callers with answers get."""
@@ -81,16 +85,17 @@ def client(store: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[An
 
 
 def send(client: Any, key: str, probe: Probe, null: bool = False) -> Any:
-    headers = {"X-Api-Key": key, **(MCP if probe.path == "/mcp" else {})}
-    if probe.body is None:
+    is_mcp, body = probe.path == "/mcp", deepcopy(probe.body)
+    headers = {"X-Api-Key": key, **(MCP if is_mcp else {})}
+    if body is None:
         return client.get(probe.path, headers=headers)
-    body = probe.body
-    if null and probe.path == "/mcp":
-        arguments = {**body["params"]["arguments"], "namespace": None}
-        body = {**body, "params": {**body["params"], "arguments": arguments}}
-    elif null:
-        body = {**body, "namespace": None}
+    if null:
+        (body["params"]["arguments"] if is_mcp else body)["namespace"] = None
     return client.post(probe.path, json=body, headers=headers)
+
+
+def answered(client: Any, key: str, path: str, body: dict[str, Any]) -> dict[str, Any]:
+    return body_of(send(client, key, Probe(path, body)))
 
 
 def tool(name: str, **arguments: Any) -> Probe:
@@ -130,15 +135,14 @@ def foreign(key: str) -> list[str]:
         if not {namespace, "*"} & set(granted)
         for secret in (namespace, word)
     ]
-    may_see = key == "acme-staff"
-    return words if may_see else [*words, HIDDEN, "acme-7-staff"]
+    return words if key == "acme-staff" else [*words, HIDDEN, "acme-7-staff"]
 
 
 def test_a_vector_store_is_a_namespace(client: Any) -> None:
     for namespace, word in TENANTS.items():
         stores = [{"type": "file_search", "vector_store_ids": [namespace]}]
         body = {"model": "extractive", "input": QUESTIONS[0], "tools": stores}
-        response = body_of(send(client, "all", Probe("/v1/responses", body)))
+        response = answered(client, "all", "/v1/responses", body)
         assert response["docstokg"]["namespace"] == namespace
         assert word.title() in json.dumps(response["output"])
 
@@ -151,13 +155,8 @@ def test_a_thousand_requests_without_a_namespace_leak_nothing(client: Any) -> No
                 for null in (False, True)[: 1 + (probe.takes_null and probe.body is not None)]:
                     reply = send(client, key, probe, null)
                     assert reply.status_code in (200, 400, 403, 404), (key, probe, reply.text)
-                    request_text = json.dumps(probe.body).casefold()
-                    received = reply.text.casefold()
-                    leaked = [
-                        word
-                        for word in foreign(key)
-                        if word in received and word not in request_text
-                    ]
+                    sent_text, text = json.dumps(probe.body).casefold(), reply.text.casefold()
+                    leaked = [w for w in foreign(key) if w in text and w not in sent_text]
                     assert not leaked, (key, probe, leaked, reply.text)
                     sent += 1
     assert sent >= 1000
@@ -175,7 +174,7 @@ def test_every_surface_takes_the_only_namespace_with_documents(
         if probe.path in answering or name in tools:
             reply = send(client, key, probe)
             assert (reply.status_code, word in reply.text) == (200, True), (probe, reply.text)
-    result = body_of(send(client, key, Probe("/v1/search", {"query": question})))
+    result = answered(client, key, "/v1/search", {"query": question})
     assert result["metadata"]["namespace"] == namespace
     uuid = result["citations"][0]["uuid"]
     passage = body_of(send(client, key, tool("read_passage", uuid=uuid)))
@@ -184,13 +183,13 @@ def test_every_surface_takes_the_only_namespace_with_documents(
     assert document in send(client, key, tool("list_documents")).text
     assert document in send(client, key, Probe("/v1/documents", None)).text
     walk = {"seed_ids": [f"doc:{document}"], "query": question}
-    assert body_of(send(client, key, Probe("/v1/traverse", walk)))["nodes"]
+    assert answered(client, key, "/v1/traverse", walk)["nodes"]
     explained = {"query": question, "expect": {"doc_id": document}}
-    assert body_of(send(client, key, Probe("/v1/explain", explained)))["doc_id"] == document
+    assert answered(client, key, "/v1/explain", explained)["doc_id"] == document
     uuids = {chunk_uuid(namespace, row["id"]) for row in texts(namespace, word)}
     cited = {"text": "The keeper keeps it [1].", "citations": [{"rank": 1, "uuid": uuid}]}
     for draft in ({"text": "The keeper keeps the vault code."}, cited):
-        sources = body_of(send(client, key, Probe("/v1/check", draft)))["diagnostics"]["sources"]
+        sources = answered(client, key, "/v1/check", draft)["diagnostics"]["sources"]
         assert sources and {source["uuid"] for source in sources} <= uuids
 
 
@@ -205,21 +204,22 @@ def test_several_namespaces_are_listed_to_their_readers(client: Any) -> None:
             assert "namespace_required" in reply.text, (probe, reply.text)
             assert f"that you may read: {names}." in reply.text, (probe, reply.text)
         named = {"query": "Who keeps the vault code?", "namespace": "cedar-5"}
-        assert body_of(send(client, key, Probe("/v1/search", named)))["citations"]
+        assert answered(client, key, "/v1/search", named)["citations"]
 
 
 def test_check_and_traverse_read_several_namespaces(client: Any) -> None:
     names = ["acme-7", "cedar-5"]
     draft = {"text": "The keeper Quokka 1 keeps it. The keeper Narwhal 1 keeps it."}
     walk = {"seed_ids": [f"doc:{name}-doc-1" for name in names]}
-    for path, body in (("/v1/check", draft), ("/v1/traverse", walk)):
-        reply = body_of(send(client, "two", Probe(path, {**body, "namespaces": names})))
+    for path, fields in (("/v1/check", draft), ("/v1/traverse", walk)):
+        body = {**fields, "namespaces": names}
+        reply = answered(client, "two", path, body)
         ids = {row["id"] for row in reply.get("nodes", ())}
         ids |= {row["uuid"] for row in reply.get("diagnostics", {}).get("sources", ())}
         for name in names:
             stored = {chunk_uuid(name, row["id"]) for row in texts(name, TENANTS[name])}
             assert ids & stored, (path, name, reply)
-        refused = send(client, "acme", Probe(path, {**body, "namespaces": names}))
+        refused = send(client, "acme", Probe(path, body))
         assert (refused.status_code, "cedar-5" in refused.text) == (403, True)
 
 
@@ -232,17 +232,15 @@ def test_empty_and_forbidden_namespaces_have_different_replies(client: Any) -> N
 
 
 def test_sources_of_the_request_need_no_namespace(client: Any) -> None:
-    sources = [{"text": "The sky is blue."}]
+    source = {"text": "The sky is blue."}
     for key in KEYS:
-        probe = Probe("/v1/check", {"text": "The sky is blue.", "sources": sources})
-        assert body_of(send(client, key, probe))["grounding"]["grounded"] is True
+        body = answered(client, key, "/v1/check", {**source, "sources": [source]})
+        assert body["grounding"]["grounded"] is True
 
 
 def test_invented_namespaces_take_no_place_in_the_metrics(client: Any) -> None:
-    for number in range(25):
-        invented = {"query": "vault report", "namespace": f"invented-{number}"}
-        assert send(client, "all", Probe("/v1/search", invented)).status_code == 200
-    real = {"query": "vault report", "namespace": "birch-3"}
-    assert send(client, "all", Probe("/v1/search", real)).status_code == 200
+    for namespace in (*(f"invented-{number}" for number in range(25)), "birch-3"):
+        body = {"query": "vault report", "namespace": namespace}
+        answered(client, "all", "/v1/search", body)
     series = client.get("/metrics", headers={"X-Api-Key": "all"}).text
     assert 'namespace="birch-3"' in series and "invented" not in series

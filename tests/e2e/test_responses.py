@@ -7,6 +7,7 @@ import openai
 import pytest
 
 from docstokg.contracts.chat import ErrorReply, ListedModel, ModelResponse
+from tests.e2e.test_chat import respond
 
 pytestmark = pytest.mark.timeout(120)
 QUESTION = "What are seizures?"
@@ -24,7 +25,7 @@ LAST = (
 def test_a_response_equals_the_chat_completion(client, url) -> None:
     message = {"role": "user", "content": QUESTION}
     chat = client.chat.completions.create(model="extractive", messages=[message])
-    response = client.responses.create(**ASKED)
+    response = respond(client)
     assert response.output_text == chat.choices[0].message.content
     ((part,),) = ([*item.content] for item in response.output)
     wanted = [
@@ -46,7 +47,6 @@ def test_a_response_equals_the_chat_completion(client, url) -> None:
 
 
 def test_a_conversation_of_items(client) -> None:
-    alone = client.responses.create(**ASKED)
     image = {"type": "input_image", "image_url": "data:,"}
     talk = [
         {"role": "user", "content": "What is the Golden Gate Bridge?"},
@@ -55,22 +55,22 @@ def test_a_conversation_of_items(client) -> None:
         {"type": "reasoning", "id": "r", "summary": []},
         {"role": "user", "content": [{"type": "input_text", "text": QUESTION}]},
     ]  # fmt: skip
-    among = client.responses.create(model="extractive", input=talk, instructions="x" * 3000)
-    assert among.output_text == alone.output_text
+    among = respond(client, input=talk, instructions="x" * 3000)
+    assert among.output_text == respond(client).output_text
     assert {
         "The system prompt was cut to 2000 characters.",
         "Input items other than messages are not read.",
     } <= set(among.docstokg["warnings"])
     talk[-1]["content"].append(image)
-    seen = client.responses.create(model="extractive", input=talk)
+    seen = respond(client, input=talk)
     assert seen.docstokg["query_used"] == f"{QUESTION}\n[image]"
     assert "Images, audio and files in messages are not read." in seen.docstokg["warnings"]
 
 
 @pytest.mark.parametrize("fields", [{}, {"text": {"format": {"type": "json_object"}}}])
 def test_a_stream_ends_in_the_whole_response(client, fields) -> None:
-    whole = client.responses.create(**ASKED, **fields)
-    events = list(client.responses.create(**ASKED, **fields, stream=True))
+    whole = respond(client, **fields)
+    events = list(respond(client, **fields, stream=True))
     kinds = [event.type for event in events]
     assert tuple(kinds[:4]) == FIRST
     assert tuple(kinds[-4:]) == LAST
@@ -89,11 +89,11 @@ def test_a_stream_ends_in_the_whole_response(client, fields) -> None:
 
 
 def test_a_response_in_json(client) -> None:
-    plain = client.responses.create(**ASKED)
+    plain = respond(client)
     properties = {"answer": {"type": "string"}, "confidence": {"type": "number"}}
     schema = {"type": "object", "required": ["answer"], "properties": properties}
     form = {"type": "json_schema", "name": "answer", "schema": schema}
-    response = client.responses.create(**ASKED, text={"format": form})
+    response = respond(client, text={"format": form})
     content = json.loads(response.output_text)
     assert content == {"answer": plain.output_text, "confidence": plain.docstokg["confidence"]}
 
@@ -110,8 +110,8 @@ TOOL = {"type": "function", "name": "look_up", "parameters": {}}
     ],
 )
 def test_what_need_not_be_done_is_ignored(client, fields) -> None:
-    response = client.responses.create(**ASKED, **fields)
-    assert response.output_text == client.responses.create(**ASKED).output_text
+    response = respond(client, **fields)
+    assert response.output_text == respond(client).output_text
     assert response.store is False
 
 
@@ -140,15 +140,6 @@ def test_a_refusal_names_their_field(url, change, param, code, stream) -> None:
     assert error.type == "invalid_request_error"
     assert param is None or error.param == param
     assert code is None or error.code == code
-
-
-def test_a_failure_is_their_server_error(server_for, tmp_path) -> None:
-    missing_store = f"sqlite:///{tmp_path}/gone.sqlite"
-    url = server_for(index_url=missing_store, graph_url=missing_store)
-    for stream in (False, True):
-        failed = httpx.post(f"{url}/v1/responses", json={**ASKED, "stream": stream})
-        assert failed.status_code == 503
-        assert ErrorReply.model_validate_json(failed.content).error.code == "nothing_to_cite"
 
 
 def test_a_model_is_shown_by_its_name(client, server_for) -> None:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.builders import body_of, keyed, settings_at, tool_call
+from tests.builders import body_of, keyed, settings_at
 from tests.conftest import load_folder, write_corpus
 from tests.embedded_store import PLAIN
 
@@ -49,8 +49,8 @@ def place(tmp_path, client_for):
     return load, client
 
 
-def reply_to(client, key: str, path: str = "/v1/search", body: dict = QUESTION) -> dict:
-    return body_of(client.post(path, json=body, headers={"X-Api-Key": key}))
+def reply_to(client, key: str) -> dict:
+    return body_of(client.post("/v1/search", json=QUESTION, headers={"X-Api-Key": key}))
 
 
 def hit(body: dict) -> bool:
@@ -93,9 +93,3 @@ def test_a_tightened_acl_a_removal_and_another_store(place) -> None:
     assert delete_namespace(stores_of(wiring, False), "default") == 6
     wiring.close()
     assert reply_to(reader, "red")["citations"] == []
-
-
-def called(client, key: str, **arguments) -> dict:
-    message = tool_call("search_documentation", **arguments)
-    body = body_of(client.post("/mcp", json=message, headers={"X-Api-Key": key}))
-    return json.loads(body["result"]["content"][0]["text"])

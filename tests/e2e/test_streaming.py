@@ -8,12 +8,13 @@ from contextlib import closing
 from urllib.parse import urlsplit
 
 import httpx
-import openai
 import pytest
 
 from docstokg.contracts.streaming import AnswerRepair, AnswerSentence
 from docstokg.domain.answer import notices
 from tests.builders import answer_request, eventually, tool_call
+from tests.e2e.conftest import openai_client
+from tests.e2e.test_chat import QUESTION, complete, respond
 from tests.streaming_model import StreamingModel, streaming
 
 pytestmark = [
@@ -22,7 +23,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pydantic.warnings.PydanticDeprecatedSince211"),
 ]
 TINY = "gateway/tiny"
-QUESTION = {"role": "user", "content": "What are seizures?"}
 BUDGET = {"max_tokens_gen": 512, "timeout_s": 20}
 ASKED = answer_request(QUESTION["content"], model=TINY, budget=BUDGET)
 THREE = (
@@ -178,15 +178,9 @@ def test_a_truncated_answer_ends_at_a_sentence(url, model) -> None:
 
 
 def test_the_openai_client_reads_chunks_with_their_evidence(url) -> None:
-    with openai.OpenAI(base_url=f"{url}/v1", api_key="-", max_retries=0) as client:
-        parts = list(
-            client.chat.completions.create(
-                model=TINY,
-                messages=[QUESTION],
-                stream=True,
-                stream_options={"include_usage": True},
-            )
-        )
+    usage = {"include_usage": True}
+    with openai_client(url) as client:
+        parts = list(complete(client, model=TINY, stream=True, stream_options=usage))
     assert {part.object for part in parts} == {"chat.completion.chunk"}
     assert len({part.id for part in parts}) == 1
     assert parts[0].choices[0].delta.role == "assistant"
@@ -201,16 +195,15 @@ def test_the_openai_client_reads_chunks_with_their_evidence(url) -> None:
 
 
 def test_a_response_is_told_sentence_by_sentence(url, model) -> None:
-    request = {"model": TINY, "input": QUESTION["content"]}
-    with openai.OpenAI(base_url=f"{url}/v1", api_key="-", max_retries=0) as client:
-        events = list(client.responses.create(**request, stream=True))
+    with openai_client(url) as client:
+        events = list(respond(client, model=TINY, stream=True))
         deltas = [e.delta for e in events if e.type == "response.output_text.delta"]
         assert len(deltas) == 3
         assert "".join(deltas) == IN_CHAT == events[-1].response.output_text
         model.answer, model.finish = "A seizure is an event [1]. It may be", "length"
         for response in (
-            list(client.responses.create(**request, stream=True))[-1].response,
-            client.responses.create(**request),
+            list(respond(client, model=TINY, stream=True))[-1].response,
+            respond(client, model=TINY),
         ):
             assert response.output_text == "A seizure is an event [1]."
             assert response.status == response.output[0].status == "incomplete"

@@ -3,13 +3,11 @@
 import hashlib
 import json
 import os
-import re
 import sys
-from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import copy
-from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -18,10 +16,10 @@ from docstokg.adapters.onnx import wordpieces
 from docstokg.adapters.onnx.minilm import PACKAGES
 from docstokg.domain.answer.notices import SYNTHESIS_UNAVAILABLE
 from docstokg_local.cli.commands import app
-from tests.builders import ran
+from tests.builders import ran, write_files
 from tests.workflow.conftest import Cli
+from tests.workflow.test_receipts import MANIPULATIONS, Body, Change, whole
 
-Tampering = Callable[[dict[str, Any]], Any]
 QUESTION = "How much do anticonvulsants reduce the frequency of seizures?"
 
 
@@ -94,11 +92,8 @@ def test_wrong_usage_is_exit_code_two(
 
 
 def test_load_reports_rejected_lines_and_fails(cli: Cli, tmp_path: Path):
-    folder = tmp_path / "in"
-    folder.mkdir()
-    (folder / "chunks.jsonl").write_text(
-        '{"id": "a", "doc_id": "d", "text": "Good."}\n{"id": "b"}\n', encoding="utf-8"
-    )
+    lines = '{"id": "a", "doc_id": "d", "text": "Good."}\n{"id": "b"}\n'
+    folder = write_files(tmp_path / "in", {"chunks.jsonl": lines})
     store, rejects = tmp_path / "store.sqlite", tmp_path / "rejects.jsonl"
     code, out, err = cli("load", folder, "--no-embed", "--rejects", rejects, store=store)
     assert code == 1
@@ -109,77 +104,42 @@ def test_load_reports_rejected_lines_and_fails(cli: Cli, tmp_path: Path):
 
 
 def test_load_ask_delete_and_digest(cli: Cli, tmp_path: Path):
-    store = tmp_path / "store.sqlite"
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "whale.md").write_text("# Whale\n\nThe blue whale is the largest animal.\n")
-    assert cli("load", tmp_path / "in", "--no-embed", store=store)[0] == 0
-    first = cli("doctor", "--digest", store=store)[1]
-    assert cli("load", tmp_path / "in", "--no-embed", store=store)[0] == 0
-    assert cli("doctor", "--digest", store=store)[1] == first
-    code, out, _ = cli("ask", "Which is the largest animal?", "--json", store=store)
+    call = partial(cli, store=tmp_path / "store.sqlite")
+    text = "# Whale\n\nThe blue whale is the largest animal.\n"
+    folder = write_files(tmp_path / "in", {"whale.md": text})
+    assert call("load", folder, "--no-embed")[0] == 0
+    first = call("doctor", "--digest")[1]
+    assert call("load", folder, "--no-embed")[0] == 0
+    assert call("doctor", "--digest")[1] == first
+    code, out, _ = call("ask", "Which is the largest animal?", "--json")
     citation = json.loads(out)["citations"][0]
     assert (code, citation["doc_id"], citation["offset_base"]) == (0, "whale.md", "document")
     response = tmp_path / "response.json"
     response.write_text(out)
-    assert cli("verify", response, "--source", tmp_path / "in", store=store)[0] == 0
-    assert cli("verify", response, store=store)[0] == 0
-    assert cli("delete", "--doc-id", "whale.md", store=store)[0] == 0
-    assert cli("delete", "--doc-id", "whale.md", store=store)[0] == 1
-    assert cli("verify", response, store=store)[0] == 1
-    assert cli("doctor", "--digest", store=store)[1] != first
+    assert call("verify", response, "--source", folder)[0] == 0
+    assert call("verify", response)[0] == 0
+    assert [call("delete", "--doc-id", "whale.md")[0] for _ in range(2)] == [0, 1]
+    assert call("verify", response)[0] == 1
+    assert call("doctor", "--digest")[1] != first
 
 
-def other_citation(**fields: Any) -> Tampering:
-    return lambda response: response["citations"][0].update(fields)
-
-
-def swapped_uuid(response: dict[str, Any]) -> None:
-    first, second = response["citations"][:2]
-    first["uuid"], second["uuid"] = second["uuid"], first["uuid"]
-
-
-def changed_snippet(response: dict[str, Any]) -> None:
-    citation = response["citations"][0]
-    citation["snippet"] = citation["snippet"].replace("e", "a", 1)
-
-
-def moved_marker(response: dict[str, Any]) -> None:
-    number = len(response["citations"])
-    response["answer"] = re.sub(r"\[\d+\]", f"[{number}]", response["answer"])
-
-
-def other_number(response: dict[str, Any]) -> None:
-    response["answer"] = response["answer"].replace("50 percent", "70 percent")
-    assert "70" in response["answer"]
-
-
-def doubled(response: dict[str, Any]) -> None:
+def doubled(response: Body) -> None:
     response["citations"].append({**response["citations"][0]})
     response["citations"][-1]["rank"] = len(response["citations"])
     response["results_count"] += 1
 
 
-def shifted_by_one(response: dict[str, Any]) -> None:
-    response["citations"][0]["char_start"] += 1
-
-
-def unflagged(response: dict[str, Any]) -> None:
-    for citation in response["citations"]:
-        citation["cited"] = not citation["cited"]
-
-
-TAMPERINGS: tuple[Tampering, ...] = (
-    shifted_by_one, changed_snippet, swapped_uuid, moved_marker, other_number, doubled, unflagged,
-    other_citation(text_sha256="0" * 64), other_citation(doc_id="another"),
-    other_citation(chunk_id="asthma"), other_citation(rank=7), other_citation(section="Elsewhere"),
-    lambda response: response["citations"].pop(),
-    lambda response: response["metadata"].update(namespace="other"),
-    lambda response: response.update(answer=response["answer"] + " Nobody said so [99]."),
-    lambda response: response.update(answer="Bridges cause asthma [1]. " + response["answer"]),
-    lambda response: response["citations"][0].update(
-        offset_base={"chunk": "document"}.get(response["citations"][0]["offset_base"], "chunk")
-    ),
+OFFLINE_TOO = (
+    "start", "snippet", "uuid", "marker", "cited", "hash", "document", "passage id", "rank",
+    "section", "namespace", "offset base",
 )  # fmt: skip
+TAMPERINGS: dict[str, Change] = {name: MANIPULATIONS[name] for name in OFFLINE_TOO} | {
+    "number": whole(answer=lambda text: text.replace("50 percent", "70 percent")),
+    "unknown marker": whole(answer=lambda text: text + " Nobody said so [99]."),
+    "sentence added": whole(answer=lambda text: "Bridges cause asthma [1]. " + text),
+    "citation dropped": lambda response: response["citations"].pop(),
+    "citation doubled": doubled,
+}
 
 
 def test_verify_proves_honest_responses_and_finds_every_tampering(cli: Cli, answered: Path):
@@ -187,13 +147,13 @@ def test_verify_proves_honest_responses_and_finds_every_tampering(cli: Cli, answ
     assert code == 0, out
     assert "0 findings" in out
     honest = answered.read_text()
-    for tamper in TAMPERINGS:
+    for name, tamper in TAMPERINGS.items():
         response = json.loads(honest)
         tamper(response)
+        assert response != json.loads(honest), name
         answered.write_text(json.dumps(response))
         code, out, _ = cli("verify", answered)
-        assert code == 1, TAMPERINGS.index(tamper)
-        assert "not proven" in out, TAMPERINGS.index(tamper)
+        assert (code, "not proven" in out) == (1, True), name
 
 
 def test_verify_refuses_files_without_a_response(cli: Cli, tmp_path: Path):
@@ -211,34 +171,19 @@ def test_eval_writes_the_report(cli: Cli, tmp_path: Path):
     lines = "".join(json.dumps(question) + "\n" for question in questions)
     (tmp_path / "questions.jsonl").write_text(lines)
     report_file = tmp_path / "report.json"
-    code, out, _ = cli(
-        "eval",
-        tmp_path,
-        "--ablate",
-        "graph,bm25,mmr,rrf,down:graph,down:index,down:embedder",
-        "--json",
-        report_file,
-    )
+    parts = "graph,bm25,mmr,rrf,down:graph,down:index,down:embedder"
+    code, out, _ = cli("eval", tmp_path, "--ablate", parts, "--json", report_file)
     assert code == 0
     assert "ndcg@10" in out
     report = json.loads(report_file.read_text())
     assert (report["n"], report["namespace"], report["set"]) == (2, "default", tmp_path.name)
     runs = {run["name"]: run for run in report["runs"]}
-    assert list(runs) == [
-        "full",
-        "no-graph",
-        "no-bm25",
-        "only-bm25",
-        "no-mmr",
-        "rrf",
-        "down:graph",
-        "down:index",
-        "down:embedder",
-    ]
-    assert runs["full"]["metrics"]["ndcg@10"] == 1.0
-    assert runs["full"]["metrics"]["all@5"] == 1.0
-    assert runs["full"]["citations"] > 0
-    assert set(runs["full"]["latency_ms"]["total"]) == {"p50", "p95"}
+    names = "full no-graph no-bm25 only-bm25 no-mmr rrf down:graph down:index down:embedder"
+    assert list(runs) == names.split()
+    full = runs["full"]
+    assert full["metrics"]["ndcg@10"] == full["metrics"]["all@5"] == 1.0
+    assert full["citations"] > 0
+    assert set(full["latency_ms"]["total"]) == {"p50", "p95"}
     assert [runs[name]["degraded"] for name in ("full", "no-graph", "only-bm25", "rrf")] == [0] * 4
     assert runs["down:graph"]["degraded"] == 2
     assert runs["down:embedder"]["degraded"] == 2
@@ -258,23 +203,27 @@ def test_doctor_names_missing_parts_and_remedies(cli: Cli, tmp_path: Path):
 def test_doctor_counts_documents_that_no_restore_returns(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    store, bucket, folder = (tmp_path / name for name in ("store.sqlite", "bucket", "in"))
-    folder.mkdir()
-    for name in ("whale.md", "bridge.md"):
-        (folder / name).write_text(f"# {name}\n\nThe {name} is described here.\n")
+    store = tmp_path / "store.sqlite"
+
+    def doctor() -> tuple[int, str]:
+        code, out, _ = cli("doctor", store=store)
+        return code, " ".join(out.split())
+
+    names = ("whale.md", "bridge.md")
+    files = {name: f"# {name}\n\nThe {name} is described here.\n" for name in names}
+    folder = write_files(tmp_path / "in", files)
     assert cli("load", folder, "--no-embed", "-n", "sea", store=store)[0] == 0
-    assert "off restore" in " ".join(cli("doctor", store=store)[1].split())
-    monkeypatch.setenv("DOCSTOKG_INGEST_URL", f"file://{bucket}")
-    sources = bucket / "sources" / "sea"
+    assert "off restore" in doctor()[1]
+    monkeypatch.setenv("DOCSTOKG_INGEST_URL", f"file://{tmp_path}/bucket")
+    sources = tmp_path / "bucket" / "sources" / "sea"
     sources.mkdir(parents=True)
     copy(folder / "whale.md", sources)
-    code, out, _ = cli("doctor", store=store)
-    flat = " ".join(out.split())
-    assert (code, "documents not in" in flat and "sea (1)" in flat) == (1, True), out
-    assert "-> load their files from sources/NAMESPACE/" in flat
+    code, out = doctor()
+    assert (code, "documents not in" in out and "sea (1)" in out) == (1, True), out
+    assert "-> load their files from sources/NAMESPACE/" in out
     copy(folder / "bridge.md", sources)
-    code, out, _ = cli("doctor", store=store)
-    assert (code, "has every document" in " ".join(out.split())) == (0, True), out
+    code, out = doctor()
+    assert (code, "has every document" in out) == (0, True), out
 
 
 def test_doctor_names_missing_files_of_a_model(

@@ -24,6 +24,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "verify_receipt.py"
 QUESTION = "What is Dravet syndrome?"
 ASKED = answer_request(QUESTION, 300, receipt=True)
 Body = dict[str, Any]
+Change = Callable[[Body], object]
 
 
 @pytest.fixture
@@ -76,30 +77,37 @@ def elsewhere(tmp_path: Path) -> Callable[..., list[int]]:
     return run
 
 
-def first(**fields: Any) -> Callable[[Body], object]:
-    return lambda body: body["citations"][0].update(fields)
+def offline(cli: Cli, file: Path, keys: Path) -> tuple[int, str, str]:
+    return cli("verify", file, "--offline", "--key", keys, store=None)
 
 
-def sentence(**fields: Any) -> Callable[[Body], object]:
-    return lambda body: body["grounding"]["sentences"][0].update(fields)
+def at(*place: str | int) -> Callable[..., Change]:
+    """Return a function of changes at a place: by field a value, or a function of the old one."""
+
+    def changes(**fields: Any) -> Change:
+        def change(body: Any) -> None:
+            for key in place:
+                body = body[key]
+            for name, value in fields.items():
+                body[name] = value(body[name]) if callable(value) else value
+
+        return change
+
+    return changes
 
 
-def receipt(**fields: Any) -> Callable[[Body], object]:
-    return lambda body: body["receipt"].update(fields)
-
-
-def shift(name: str) -> Callable[[Body], object]:
-    return lambda body: first(**{name: body["citations"][0][name] + 1})(body)
+whole, metadata, receipt = at(), at("metadata"), at("receipt")
+first, sentence = at("citations", 0), at("grounding", "sentences", 0)
 
 
 def consistent(body: Body) -> None:
     """Another fact everywhere, with the right hash and offsets: only the signature is against."""
-    (text,) = (t for t in body["receipt"]["texts"] if t["uuid"] == body["citations"][0]["uuid"])
-    old, new = "infancy", "old age"
-    text["text"] = text["text"].replace(old, new)
-    body["citations"][0]["snippet"] = body["citations"][0]["snippet"].replace(old, new)
-    body["citations"][0]["text_sha256"] = hashlib.sha256(text["text"].encode()).hexdigest()
-    assert new in text["text"]
+    cited = body["citations"][0]
+    (text,) = (text for text in body["receipt"]["texts"] if text["uuid"] == cited["uuid"])
+    for holder, name in ((text, "text"), (cited, "snippet")):
+        holder[name] = holder[name].replace("infancy", "old age")
+    cited["text_sha256"] = hashlib.sha256(text["text"].encode()).hexdigest()
+    assert "old age" in text["text"]
 
 
 def signed_again(body: Body, key_id: str | None = None) -> None:
@@ -114,20 +122,20 @@ def swap(items: list[Any]) -> None:
     items[0], items[1] = items[1], items[0]
 
 
-MANIPULATIONS: dict[str, Callable[[Body], object]] = {
-    "question": lambda body: body.update(query="What is asthma?"),
-    "question used": lambda body: body.update(query_used="What is asthma?"),
-    "answer": lambda body: body.update(answer=body["answer"].replace("severe", "mild")),
-    "answer longer": lambda body: body.update(answer=body["answer"] + " It is rare [1]."),
-    "marker": lambda body: body.update(answer=body["answer"].replace("[1]", "[2]")),
-    "snippet": lambda body: first(snippet=body["citations"][0]["snippet"] + " It is mild.")(body),
-    "text": lambda body: body["receipt"]["texts"][0].update(text="Dravet syndrome is mild."),
+MANIPULATIONS: dict[str, Change] = {
+    "question": whole(query="What is asthma?"),
+    "question used": whole(query_used="What is asthma?"),
+    "answer": whole(answer=lambda text: text.replace("severe", "mild")),
+    "answer longer": whole(answer=lambda text: text + " It is rare [1]."),
+    "marker": whole(answer=lambda text: text.replace("[1]", "[2]")),
+    "snippet": first(snippet=lambda text: text + " It is mild."),
+    "text": at("receipt", "texts", 0)(text="Dravet syndrome is mild."),
     "text and hash and snippet": consistent,
     "text dropped": lambda body: body["receipt"]["texts"].pop(),
     "texts swapped": lambda body: swap(body["receipt"]["texts"]),
-    "start": shift("char_start"),
-    "end": shift("char_end"),
-    "start of the text": lambda body: body["receipt"]["texts"][0].update(char_start=7),
+    "start": first(char_start=lambda start: start + 1),
+    "end": first(char_end=lambda end: end + 1),
+    "start of the text": at("receipt", "texts", 0)(char_start=7),
     "offset base": first(offset_base="document"),
     "hash": first(text_sha256="0" * 64),
     "document": first(doc_id="d-asthma"),
@@ -153,25 +161,23 @@ MANIPULATIONS: dict[str, Callable[[Body], object]] = {
     "unknown verdict": sentence(verdict="true"),
     "quote": sentence(quote="Dravet syndrome is mild."),
     "decided by": sentence(decided_by="onnx:model"),
-    "grounded": lambda body: body["grounding"].update(grounded=None),
-    "confidence": lambda body: body.update(confidence=1.0),
-    "warning dropped": lambda body: body.update(warnings=["None."]),
-    "namespace": lambda body: body["metadata"].update(namespace="other"),
-    "service version": lambda body: body["metadata"].update(service_version="9.9.9"),
+    "grounded": at("grounding")(grounded=None),
+    "confidence": whole(confidence=1.0),
+    "warning dropped": whole(warnings=["None."]),
+    "namespace": metadata(namespace="other"),
+    "service version": metadata(service_version="9.9.9"),
     "number as text": first(rank="1"),
     "true as a number": first(cited=1),
-    "number as text elsewhere": lambda body: body.update(results_count=str(body["results_count"])),
+    "number as text elsewhere": whole(results_count=str),
     "version": receipt(version=2),
     "version as text": receipt(version="1"),
     "settings": receipt(settings_digest="0" * 64),
     "key id": receipt(key_id="x"),
-    "signature": lambda body: receipt(signature="A" + body["receipt"]["signature"][1:])(body),
-    "signature written otherwise": lambda body: receipt(
-        signature=body["receipt"]["signature"].rstrip("=")
-    )(body),
+    "signature": receipt(signature=lambda text: "A" + text[1:]),
+    "signature written otherwise": receipt(signature=lambda text: text.rstrip("=")),
     "no signature": lambda body: body["receipt"].pop("signature"),
     "no receipt": lambda body: body.pop("receipt"),
-    "field added": lambda body: body.update(approved=True),
+    "field added": whole(approved=True),
     "field added to the receipt": receipt(approved=True),
     "signed by a stranger": signed_again,
     "signed by a stranger in our name": lambda body: signed_again(body, body["receipt"]["key_id"]),
@@ -189,25 +195,25 @@ def test_a_manipulation_is_found(
     """By the command and by the example, which has neither the package nor the store."""
     honest, keys = saved.read_text("utf-8"), tmp_path / "keys.json"
     assert len(MANIPULATIONS) + len(TEXTS) >= 30
-    files = []
+    texts = {name: edit(honest) for name, edit in TEXTS.items()}
+    assert honest not in texts.values()
     for name, change in MANIPULATIONS.items():
         body = json.loads(honest)
         change(body)
         assert body != json.loads(honest) or name == "true as a number", name
+        texts[name] = json.dumps(body)
+    files = []
+    for name, text in texts.items():
         files.append(tmp_path / f"{name}.json")
-        files[-1].write_text(json.dumps(body), encoding="utf-8")
-    for name, edit in TEXTS.items():
-        files.append(tmp_path / f"{name}.json")
-        files[-1].write_text(edit(honest), encoding="utf-8")
-        assert edit(honest) != honest, name
-    for file in files:
-        code, out, err = cli("verify", file, "--offline", "--key", keys, store=None)
-        assert code in (1, 2), file.stem
-        assert "not proven" in out or err, file.stem
-        assert ", 0 findings" not in out and "Traceback" not in err, file.stem
-    assert set(elsewhere(keys, *files)) <= {1, 2}
-    assert len(elsewhere(keys, *files)) == len(files)
-    code, out, _ = cli("verify", saved, "--offline", "--key", keys, store=None)
+        files[-1].write_text(text, encoding="utf-8")
+        code, out, err = offline(cli, files[-1], keys)
+        assert code in (1, 2), name
+        assert "not proven" in out or err, name
+        assert ", 0 findings" not in out and "Traceback" not in err, name
+    codes = elsewhere(keys, *files)
+    assert set(codes) <= {1, 2}
+    assert len(codes) == len(files)
+    code, out, _ = offline(cli, saved, keys)
     assert code == 0, out
     assert "covers the whole response but `diagnostics`" in " ".join(out.split())
     assert elsewhere(keys, saved) == [0]
@@ -226,7 +232,7 @@ def test_the_failed_part_is_named(cli: Cli, saved: Path, tmp_path: Path) -> None
         body = json.loads(honest)
         MANIPULATIONS[name](body)
         saved.write_text(json.dumps(body))
-        out = cli("verify", saved, "--offline", "--key", tmp_path / "keys.json", store=None)[1]
+        out = offline(cli, saved, tmp_path / "keys.json")[1]
         assert all(f"not proven {part}: " in out for part in parts), (name, out)
 
 
@@ -246,7 +252,7 @@ def test_equivalent_json_verifies_equally(
     body["diagnostics"] = None
     saved.write_text(json.dumps(plain(body), ensure_ascii=True), encoding="utf-8")
     keys = tmp_path / "keys.json"
-    assert cli("verify", saved, "--offline", "--key", keys, store=None)[0] == 0
+    assert offline(cli, saved, keys)[0] == 0
     assert elsewhere(keys, saved) == [0]
 
 
@@ -267,7 +273,7 @@ def test_a_key_is_replaced(
     only_new.write_text(out)
     assert cli("receipt-key", new, store=None) == (0, out, "")  # an existing file is only read
     old_id = json.loads(saved.read_text())["receipt"]["key_id"]
-    code, out, _ = cli("verify", saved, "--offline", "--key", only_new, store=None)
+    code, out, _ = offline(cli, saved, only_new)
     assert code == 1
     assert f"$.receipt.key_id: is {old_id}, the known keys are " in out
     assert "pass the key set of the time of the response" in out
@@ -278,10 +284,10 @@ def test_a_key_is_replaced(
     both = tmp_path / "both.json"
     both.write_text(cli("receipt-key", new, store=None)[1])
     assert len(json.loads(both.read_text())["keys"]) == 2
-    assert cli("verify", saved, "--offline", "--key", both, store=None)[0] == 0
+    assert offline(cli, saved, both)[0] == 0
     assert elsewhere(both, saved) == [0]
     (tmp_path / "old.pub").write_text(pem)
-    assert cli("verify", saved, "--offline", "--key", tmp_path / "old.pub", store=None)[0] == 0
+    assert offline(cli, saved, tmp_path / "old.pub")[0] == 0
 
 
 def test_wrong_usage_is_explained(
@@ -292,7 +298,7 @@ def test_wrong_usage_is_explained(
     assert cli("verify", saved, "--offline", "--source", tmp_path)[0] == 2
     (tmp_path / "no.pem").write_text("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----")
     for wrong in ("no.pem", "absent.pem"):
-        code, _, err = cli("verify", saved, "--offline", "--key", tmp_path / wrong, store=None)
+        code, _, err = offline(cli, saved, tmp_path / wrong)
         assert code == 2 and "AAAA" not in err
     monkeypatch.setenv("DOCSTOKG_RECEIPT_KEY", str(tmp_path / "no.pem"))
     code, _, err = cli("ask", QUESTION, "--receipt", tmp_path / "none.json")
@@ -307,14 +313,14 @@ def test_wrong_usage_is_explained(
     assert not (tmp_path / "none.json").exists()
     code, out, _ = cli("ask", QUESTION, "--json")
     (tmp_path / "plain.json").write_text(out)
-    code, _, err = cli("verify", tmp_path / "plain.json", "--offline", "--key", key, store=None)
+    code, _, err = offline(cli, tmp_path / "plain.json", key)
     assert code == 2 and "no receipt" in err
 
 
 def proven(cli: Cli, tmp_path: Path, body: Body) -> bool:
     file = tmp_path / "of_http.json"
     file.write_text(json.dumps(body))
-    return cli("verify", file, "--offline", "--key", tmp_path / "keys.json", store=None)[0] == 0
+    return offline(cli, file, tmp_path / "keys.json")[0] == 0
 
 
 def test_every_way_in_returns_a_receipt(
@@ -322,23 +328,17 @@ def test_every_way_in_returns_a_receipt(
 ) -> None:
     client = client_for(small_store, receipt_key=str(key))
     search = {"query": QUESTION, "receipt": True}
-    for path, request in (
-        ("/v1/answer", ASKED),
-        ("/v1/answer", ASKED | {"verbosity": "full", "diagnostics": False}),
-        ("/v1/answer", ASKED | {"verbosity": "graph"}),
-        ("/v1/answer", ASKED | {"cache_key": "again"}),
-        ("/v1/answer", ASKED | {"cache_key": "again"}),
-        ("/v1/search", search),
-    ):
-        body = body_of(client.post(path, json=request))
+    changes = [{}, {"verbosity": "full", "diagnostics": False}, {"verbosity": "graph"}]
+    requests = [("answer", ASKED | change) for change in (*changes, *[{"cache_key": "again"}] * 2)]
+    for route, request in (*requests, ("search", search)):
+        body = body_of(client.post(f"/v1/{route}", json=request))
         assert len(body["receipt"]["texts"]) == len(body["citations"]) > 0
         assert proven(cli, tmp_path, body), request
     assert client.post("/v1/answer", json=ASKED | {"receipt": False}).json()["receipt"] is None
     events = client.post("/v1/answer/stream", json=ASKED).text.split("\n\n")
     (last,) = (event for event in events if event.startswith("event: response"))
     assert proven(cli, tmp_path, json.loads(last.split("data: ", 1)[1]))
-    whole = {"numbers": True, "max_response_tokens": None}
-    message = tool_call("search_documentation", **search, **whole)
+    message = tool_call("search_documentation", **search, numbers=True, max_response_tokens=None)
     accept = {"accept": "application/json, text/event-stream"}
     reply = client.post("/mcp", json=message, headers=accept).json()["result"]
     page = json.loads(reply["content"][0]["text"])
@@ -367,9 +367,9 @@ def test_receipts_count_for_the_limit_before_being_signed(
 ) -> None:
     """From 400 kB to 20: first uncited passages go with their texts, at last the receipt."""
     base = json.loads(saved.read_text("utf-8"))
-    cited = [citation for citation in base["citations"] if citation["cited"]][:1]
-    (text,) = (text for text in base["receipt"]["texts"] if text["uuid"] == cited[0]["uuid"])
-    citations, texts = [{**cited[0], "rank": 1}], [text]
+    cited = next(citation for citation in base["citations"] if citation["cited"])
+    citations = [{**cited, "rank": 1}]
+    texts = [text for text in base["receipt"]["texts"] if text["uuid"] == cited["uuid"]]
     for number in range(2, 40):
         name = f"passage-{number}"
         uuid = chunk_uuid("default", name)
@@ -377,36 +377,35 @@ def test_receipts_count_for_the_limit_before_being_signed(
         digest = hashlib.sha256(passage.encode()).hexdigest()
         fields = {"uuid": uuid, "chunk_id": name, "rank": number, "cited": False, "char_start": 0}
         fields |= {"snippet": passage[:20], "char_end": 20, "text_sha256": digest}
-        citations.append({**cited[0], **fields, "offset_base": "chunk", "kg_evidence": None})
+        citations.append({**citations[0], **fields, "offset_base": "chunk", "kg_evidence": None})
         texts.append({"uuid": uuid, "char_start": None, "text": passage})
-    whole = {**base, "citations": citations, "results_count": len(citations)}
-    whole |= {"receipt": {**base["receipt"], "texts": texts}, "conflicts": []}
-    response = RAGResponse.model_validate_json(json.dumps(whole))
+    base |= {"citations": citations, "results_count": len(citations), "conflicts": []}
+    base["receipt"]["texts"] = texts
+    response = RAGResponse.model_validate_json(json.dumps(base))
     signer = ReceiptKeys.read(key.read_text(), "here")
-    counts = []
-    for limit in (1_000_000, 200_000, 60_000, 20_000):
+
+    def cut(response: RAGResponse, limit: int) -> Body:
         reply, _ = reply_within(response, limit, with_diagnostics=True, sign=signer.sign)
         assert nested_json_bytes(reply.body) <= limit
-        body = json.loads(reply.body)
+        return dict(json.loads(reply.body))
+
+    counts = []
+    for limit in (1_000_000, 200_000, 60_000, 20_000):
+        body = cut(response, limit)
         counts.append(len(body["citations"]))
         assert len(body["receipt"]["texts"]) == counts[-1]
         assert ("payload_trimmed" in body["diagnostics"]["degraded_reasons"]) == (limit < 1_000_000)
         assert proven(cli, tmp_path, body)
     assert 39 == counts[0] > counts[1] > counts[2] > counts[3] >= 1
     for limit in range(60_000, 70_000, 250):  # each drops another part of a passage's bytes
-        reply, _ = reply_within(response, limit, with_diagnostics=True, sign=signer.sign)
-        assert nested_json_bytes(reply.body) <= limit
-    big = response.model_copy(
-        update={"receipt": response.receipt.model_copy(update={"settings_digest": "x" * 30_000})}
-    )
-    reply, _ = reply_within(big, 30_000, with_diagnostics=True, sign=signer.sign)
-    body = json.loads(reply.body)
+        cut(response, limit)
+    big = response.receipt.model_copy(update={"settings_digest": "x" * 30_000})
+    body = cut(response.model_copy(update={"receipt": big}), 30_000)
     assert body["receipt"] is None and len(body["citations"]) > 1
     assert "There is no receipt: it did not fit." in body["warnings"]
     inexact = {"metadata": {"id": 2**60}}
     odd = [response.citations[0].model_copy(update=inexact), *response.citations[1:]]
-    strange = response.model_copy(update={"citations": tuple(odd)})
-    body = json.loads(reply_within(strange, 10**6, with_diagnostics=True, sign=signer.sign)[0].body)
+    body = cut(response.model_copy(update={"citations": tuple(odd)}), 10**6)
     assert body["receipt"] is None
     assert any("cannot be signed: 1152921504606846976" in warning for warning in body["warnings"])
 
@@ -416,24 +415,26 @@ def test_the_digest_names_the_settings_but_no_credential(
 ) -> None:
     def digest(**overrides: Any) -> str:
         client = client_for(small_store, receipt_key=str(key), **overrides)
-        return str(client.post("/v1/search", json={"query": QUESTION, "receipt": True}).json()["receipt"]["settings_digest"])  # fmt: skip  # noqa: E501
+        body = client.post("/v1/search", json={"query": QUESTION, "receipt": True}).json()
+        return str(body["receipt"]["settings_digest"])
 
     assert digest() == digest() == digest(llm_api_key="secret") != digest(fusion="rrf")
 
 
 def test_only_a_receipt_imports_cryptography(small_store: Path, key: Path, tmp_path: Path) -> None:
+    ask = ["ask", QUESTION, "--index", f"sqlite:///{small_store}"]
     program = (
         "import sys\nfrom docstokg_local.cli.commands import app, run\n"
-        f"assert run(app, {['ask', QUESTION, '--index', f'sqlite:///{small_store}']!r}) == 0\n"
+        f"assert run(app, {ask}) == 0\n"
         "assert 'cryptography' not in sys.modules\n"
-        f"assert run(app, {['ask', QUESTION, '--receipt', str(tmp_path / 'r.json'), '--index', f'sqlite:///{small_store}']!r}) == 0\n"  # noqa: E501
+        f"assert run(app, {[*ask, '--receipt', str(tmp_path / 'r.json')]}) == 0\n"
         "assert 'cryptography' in sys.modules\n"
     )
     done = ran(sys.executable, "-c", program)
     assert done.returncode == 0, done.stderr[-800:]
 
 
-DATA: dict[str, Any] = {"receipt": {}}
+DATA: Body = {"receipt": {}}
 
 
 def test_a_signature_is_one_text_only(key: Path) -> None:

@@ -263,10 +263,10 @@ def _load_details(report: LoadReport, has_rejects: bool) -> Iterator[str]:
             yield line + (f" {count.skipped:>6,} skipped" if count.skipped else "")
 
 
-def show_answer(response: Json, limit: int | None = None) -> None:
+def show_answer(response: Json, limit: int) -> None:
     """Print a response: citations with places and graph paths, then the answer.
 
-    `limit`: maximum number of citations (None: all); cited ones have priority.
+    `limit`: maximum number of citations; cited ones have priority.
     """
     out = screen()
     out.print(f"question: {escape(response['query'])}", style="bold")
@@ -306,9 +306,7 @@ def without_general(warnings: Sequence[str]) -> list[str]:
     ]
 
 
-def _chosen(citations: Sequence[Json], limit: int | None) -> list[Json]:
-    if limit is None:
-        return list(citations)
+def _chosen(citations: Sequence[Json], limit: int) -> list[Json]:
     first = sorted(citations, key=lambda citation: (not citation["cited"], citation["rank"]))
     return sorted(first[:limit], key=lambda citation: citation["rank"])
 

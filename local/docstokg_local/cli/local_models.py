@@ -21,10 +21,10 @@ class LocalServer(NamedTuple):
     models: tuple[str, ...]
 
 
-def local_servers(ports: dict[str, int] | None = None) -> list[LocalServer]:
-    """Return the reachable model servers on `ports` (by name), without docstokg servers."""
+def local_servers() -> list[LocalServer]:
+    """Return the reachable model servers on PORTS, without docstokg servers."""
     servers = []
-    for name, port in (PORTS if ports is None else ports).items():
+    for name, port in PORTS.items():
         address = f"http://127.0.0.1:{port}/v1"
         try:
             listed = _listed(f"{address}/models", name)["data"]

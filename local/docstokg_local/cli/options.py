@@ -84,7 +84,7 @@ NamespaceOrNone = Annotated[
         metavar="NS",
         help="Namespace (tenant).",
         show_default="`default` if it is not empty, else the only one that is not",
-        callback=lambda name: None if name is None else check_namespace(name),
+        callback=check_namespace,
     ),
 ]
 NamespaceNamed = Annotated[str, argument("NS", "The namespace.", callback=check_namespace)]

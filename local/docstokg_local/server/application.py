@@ -11,7 +11,6 @@ from starlette.routing import Route
 
 from docstokg.adapters.sqlite.jobs import SqliteJobs
 from docstokg.errors import DocsToKGError, cause
-from docstokg.observability import Telemetry
 from docstokg.settings import Settings
 from docstokg.usecases.chat_reply import WARNING_HEADER
 from docstokg.wiring import Wiring
@@ -33,18 +32,14 @@ COMPRESSED_FROM = 1024
 
 def application(
     settings: Settings,
-    wiring: Wiring | None = None,
-    sink: PrometheusSink | None = None,
+    wiring: Wiring,
+    sink: PrometheusSink,
     host: str = "127.0.0.1",
 ) -> Starlette:
     """Return the ASGI application; raise `Misconfigured` for an invalid keys file.
 
     `wiring` reports to `sink`, which `GET /metrics` shows. `host`: the bound address.
     """
-    sink = sink or PrometheusSink()
-    wiring = wiring or Wiring(
-        settings, Telemetry(sink, level=settings.log_level, reveal=settings.rag_log_snippets)
-    )
     authentication = Authentication(settings, wiring.telemetry)
     workflow = LocalWorkflow(wiring)
     endpoints = Endpoints(
@@ -54,7 +49,7 @@ def application(
         routes=[
             *starlette_routes(endpoints.of),
             *_own_routes(sink, authentication, settings.open_metrics),
-            Route(openapi.KEYS, partial(_receipt_keys, wiring), methods=["GET"]),
+            Route(openapi.KEYS, partial(_receipt_keys, wiring)),
             *page_routes(),
         ],
         exception_handlers=EXCEPTION_HANDLERS,
@@ -99,8 +94,8 @@ def _own_routes(sink: PrometheusSink, authentication: Authentication, is_open: b
         return Response(sink.text(), media_type="text/plain; version=0.0.4")
 
     return [
-        Route("/openapi.json", get_openapi, methods=["GET"]),
-        Route("/metrics", get_metrics, methods=["GET"]),
+        Route("/openapi.json", get_openapi),
+        Route("/metrics", get_metrics),
     ]
 
 

@@ -21,9 +21,9 @@ class Authentication:
     An invalid changed file rejects all callers; at the start it raises `Misconfigured`.
     """
 
-    def __init__(self, settings: Settings, telemetry: Telemetry | None = None) -> None:
+    def __init__(self, settings: Settings, telemetry: Telemetry) -> None:
         self._open, self._file = settings.auth != "keys", settings.keys_file
-        self._telemetry = telemetry or Telemetry()
+        self._telemetry = telemetry
         self._lock = threading.Lock()
         self._keys: dict[str, Caller] = {}
         if not self._open:

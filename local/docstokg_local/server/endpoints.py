@@ -100,13 +100,11 @@ class Endpoints:
         if route.name == "models":
             return self._get_models
         if route.name == "model":
-            return self._endpoint(route, route.name, self._get_model)
+            return self._endpoint(route, self._get_model)
         if route.function and route.name != "stream":
             call = LocalRouteFunction(self._functions[route.function]).run
-            return self._endpoint(route, route.name, lambda envelope, *_: call(envelope))
-        # This process sends the events itself.
-        name: RouteName = "answer" if route.name == "stream" else route.name
-        return self._endpoint(route, name, self._by_machine)
+            return self._endpoint(route, lambda envelope, *_: call(envelope))
+        return self._endpoint(route, self._by_machine)
 
     async def _get_health(self, request: Request) -> Response:
         return response(Reply.model_validate(await self._health()))
@@ -134,7 +132,9 @@ class Endpoints:
         reply = self._workflow.run(envelope, arrived=arrived, is_disconnected=is_disconnected)
         return error_reply(reply) if envelope.route in CHAT_ROUTES else reply
 
-    def _endpoint(self, route: Route, name: RouteName, run: Run) -> Endpoint:
+    def _endpoint(self, route: Route, run: Run) -> Endpoint:
+        # This process sends the events itself.
+        name: RouteName = "answer" if route.name == "stream" else route.name
         most_s = self._settings.max_timeout_s
         default_s = most_s if route.function else min(self._settings.default_timeout_s, most_s)
         is_read = name == "mcp" or run == self._by_machine
@@ -197,8 +197,7 @@ class Endpoints:
         def finish(task: asyncio.Task[Reply]) -> None:
             failure = None if task.cancelled() else task.exception()
             if isinstance(failure, Refused):
-                problem = problem_of(request, failure.status, failure.code, failure.detail)
-                events.close(frame("problem", json.loads(problem.body)))
+                events.close(frame("problem", json.loads(problem_of(request, failure).body)))
             else:
                 events.close()
 

@@ -15,7 +15,7 @@ from ulid import ULID
 from docstokg.contracts.chat import CHAT_ROUTES, CONVERSATIONS
 from docstokg.contracts.envelope import Caller, Reply
 from docstokg.contracts.language_models import EXTRACTIVE
-from docstokg.contracts.routes import MAX_BODY_BYTES, RouteName, route_of
+from docstokg.contracts.routes import RouteName, route_of
 from docstokg.usecases.chat import error_reply
 from docstokg.usecases.intake import field_of, too_large
 from docstokg.usecases.live import EVENTS
@@ -178,7 +178,7 @@ def refuse_foreign_page(
         raise Refused(403, "foreign_origin", "Requests of other sites' pages are not answered.")
 
 
-async def json_body(request: Request, max_bytes: int = MAX_BODY_BYTES) -> bytes:
+async def json_body(request: Request, max_bytes: int) -> bytes:
     """Return the raw body; raise `Refused`.
 
     415: no application/json; 413: over `max_bytes`; 400: incomplete after BODY_S or a disconnect.
@@ -213,19 +213,19 @@ def response(reply: Reply) -> Response:
     return Response(body, reply.statusCode, headers)
 
 
-def problem_of(
-    request: Request, status: int, code: str, detail: str, headers: dict[str, str] | None = None
-) -> Reply:
+def problem_of(request: Request, refused: Refused) -> Reply:
     """Return a problem, in OpenAI's format for its routes and unknown ones of /v1."""
-    reply = problem_reply(status, code, detail, request.state.request_id, (), headers)
-    path = request.scope["path"]
-    is_unknown = code == NO_ROUTE and path.startswith("/v1/")
+    request_id, path = request.state.request_id, request.scope["path"]
+    reply = problem_reply(
+        refused.status, refused.code, refused.detail, request_id, headers=refused.headers
+    )
+    is_unknown = refused.code == NO_ROUTE and path.startswith("/v1/")
     return error_reply(reply) if is_unknown or path.startswith(CHAT_PATHS) else reply
 
 
 async def _refused(request: Request, exc: Exception) -> Response:
     assert isinstance(exc, Refused)
-    return response(problem_of(request, exc.status, exc.code, exc.detail, exc.headers))
+    return response(problem_of(request, exc))
 
 
 async def _http_error(request: Request, exc: Exception) -> Response:
@@ -237,12 +237,12 @@ async def _http_error(request: Request, exc: Exception) -> Response:
     headers = dict(exc.headers or {})
     if allowed := headers.get("Allow"):
         detail = f"{detail[:-1]}; it takes {allowed}."
-    return response(problem_of(request, exc.status_code, code, detail, headers))
+    return response(problem_of(request, Refused(exc.status_code, code, detail, headers)))
 
 
 async def _crashed(request: Request, exc: Exception) -> Response:
-    detail = "The request could not be completed."
-    return response(problem_of(request, 500, "internal_error", detail))
+    crashed = Refused(500, "internal_error", "The request could not be completed.")
+    return response(problem_of(request, crashed))
 
 
 EXCEPTION_HANDLERS = {Refused: _refused, HTTPException: _http_error, Exception: _crashed}

@@ -8,7 +8,6 @@ import resource
 import sys
 import time
 from collections.abc import Callable
-from typing import IO
 
 from docstokg.adapters.conversion.parent import ChildConverter
 from docstokg.adapters.sqlite.jobs import SqliteJobs
@@ -119,9 +118,9 @@ def _turn(wiring: Wiring, queue: SqliteJobs, order: JobOrder, attempts: int, cou
     return time.monotonic() - began
 
 
-def main(source: IO[bytes] | None = None) -> None:
-    """Read the settings from `source` (default: standard input) and work at low priority."""
-    settings = Settings.model_validate_json((source or sys.stdin.buffer).read())
+def main() -> None:
+    """Read the settings from standard input and work at low priority."""
+    settings = Settings.model_validate_json(sys.stdin.buffer.read())
     os.nice(NICENESS)
     if sys.platform == "linux":  # elsewhere the limit differs or has no effect
         resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))

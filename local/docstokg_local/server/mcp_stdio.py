@@ -51,7 +51,7 @@ Listening = Callable[[str, SendEvent], AbstractContextManager[None]]
 
 
 def serve_stdio(  # noqa: C901 - one function per line of input
-    handler: Handler, source: IO[bytes], sink: IO[bytes], listening: Listening | None = None
+    handler: Handler, source: IO[bytes], sink: IO[bytes], listening: Listening
 ) -> None:
     """Answer one JSON-RPC message per line until `source` ends, in parallel.
 
@@ -70,7 +70,7 @@ def serve_stdio(  # noqa: C901 - one function per line of input
             token = field_of(json.loads(line), "params", "_meta", "progressToken")
         except (ValueError, RecursionError):  # the handler reports it
             token = None
-        if token is None or listening is None:
+        if token is None:
             return nullcontext()
         progress = Progress(token)
 

@@ -11,7 +11,7 @@ from docstokg_functions.page.page import FILES, SIGN_IN, VIEWER, static_file
 
 def page_routes() -> list[Route]:
     """Return the routes of the page, which need no key."""
-    return [Route(path, _file, methods=["GET"]) for path in (*FILES, *VIEWER, SIGN_IN)]
+    return [Route(path, _file) for path in (*FILES, *VIEWER, SIGN_IN)]
 
 
 async def _file(request: Request) -> Response:

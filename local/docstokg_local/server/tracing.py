@@ -1,7 +1,6 @@
 """Traces of requests."""
 
-import os
-from collections.abc import Mapping
+from os import environ
 from typing import TYPE_CHECKING
 
 from starlette.datastructures import Headers
@@ -19,9 +18,7 @@ NOT_INSTALLED = (
 )
 
 
-def tracer_of(
-    telemetry: Telemetry, environ: Mapping[str, str] = os.environ
-) -> "OpenTelemetry | None":
+def tracer_of(telemetry: Telemetry) -> "OpenTelemetry | None":
     """Return the tracer of OTEL_* variables; None if off, not OTLP or not installed (logged)."""
     is_off = environ.get("OTEL_SDK_DISABLED", "").lower() == "true"
     is_otlp = environ.get("OTEL_TRACES_EXPORTER", "otlp") == "otlp"

@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from docstokg.contracts import Json
+from docstokg.domain import base64url
 from docstokg.errors import Misconfigured
 
 _BLOCK = re.compile(r"-----BEGIN ([A-Z ]+)-----.+?-----END \1-----", re.DOTALL)
@@ -135,8 +136,7 @@ def _is_weak(key: Ed25519PublicKey) -> bool:
 
 
 def _jwk(key: Ed25519PublicKey) -> dict[str, str]:
-    x = base64.urlsafe_b64encode(key.public_bytes_raw()).decode().rstrip("=")
-    return {"crv": "Ed25519", "kty": "OKP", "x": x}
+    return {"crv": "Ed25519", "kty": "OKP", "x": base64url.encode(key.public_bytes_raw())}
 
 
 def _raw(row: dict[str, str]) -> bytes:
@@ -146,5 +146,4 @@ def _raw(row: dict[str, str]) -> bytes:
 
 
 def _thumbprint(key: Ed25519PublicKey) -> str:
-    digest = hashlib.sha256(rfc8785.dumps(_jwk(key))).digest()
-    return base64.urlsafe_b64encode(digest).decode().rstrip("=")
+    return base64url.encode(hashlib.sha256(rfc8785.dumps(_jwk(key))).digest())

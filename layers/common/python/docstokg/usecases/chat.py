@@ -278,8 +278,7 @@ def models_reply(caller: Caller, models: tuple[str, ...], stored: Collection[str
     granted = {*caller.namespaces, *(stored if "*" in caller.namespaces else ())}
     namespaces = sorted(granted - {"*", "default"})
     ids = [*models, *(f"{model}@{namespace}" for model in models for namespace in namespaces)]
-    listed = ModelList(data=tuple(ListedModel(id=name) for name in ids))
-    return json_reply(listed)
+    return json_reply(ModelList(data=tuple(ListedModel(id=name) for name in ids)))
 
 
 def model_reply(envelope: Envelope, models: tuple[str, ...]) -> Reply:

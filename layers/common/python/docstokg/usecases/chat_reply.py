@@ -72,18 +72,22 @@ def chat_reply(reply: Reply, plan: Plan, synthesis: Synthesis | None, public_url
                 model_response.model_dump(mode="json"),
             )
             body = events.opening() + events.delta(text) + events.closing(whole)
-            reply = _streamed(body)
+            reply = _event_stream(body)
         else:
             reply = json_reply(model_response)
     elif chat.stream:
         event = compact_json(_event(completion, chat))
-        reply = _streamed(f"data: {event}\n\ndata: [DONE]\n\n")
+        reply = _event_stream(f"data: {event}\n\ndata: [DONE]\n\n")
     else:
         reply = json_reply(completion)
     if not chat.warnings:
         return reply
     headers = {**reply.headers, WARNING_HEADER: " ".join(chat.warnings)}
     return reply.model_copy(update={"headers": headers})
+
+
+def _event_stream(body: str) -> Reply:
+    return Reply(statusCode=200, body=body, headers={"Content-Type": EVENTS_TYPE})
 
 
 def _model_error(response: RAGResponse, synthesis: Synthesis | None, evidence: Evidence) -> Reply:
@@ -100,10 +104,6 @@ def _model_error(response: RAGResponse, synthesis: Synthesis | None, evidence: E
         code=code,
     )
     return json_reply(ErrorReply(error=error, docstokg=evidence), status, **headers)
-
-
-def _streamed(body: str) -> Reply:
-    return Reply(statusCode=200, body=body, headers={"Content-Type": EVENTS_TYPE})
 
 
 def _completion(
