@@ -6,7 +6,7 @@ import shutil
 import socket
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -233,13 +233,17 @@ def small_store(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> Pa
     return store_of(tmp_path_factory.mktemp("small"), cache_dir, CORPUS)
 
 
+def copy_of(store: Path, folder: Path) -> Path:
+    """Copy a store with what lies beside it; return the copy."""
+    for path in store.parent.glob(f"{store.name}*"):
+        (shutil.copytree if path.is_dir() else shutil.copy)(path, folder / path.name)
+    return folder / store.name
+
+
 @pytest.fixture
 def copied_store(small_store: Path, tmp_path: Path) -> Path:
     """A store of its own for a test that breaks it."""
-    target = tmp_path / "store.sqlite"
-    for path in small_store.parent.glob("store.sqlite*"):
-        (shutil.copytree if path.is_dir() else shutil.copy)(path, tmp_path / path.name)
-    return target
+    return copy_of(small_store, tmp_path)
 
 
 @pytest.fixture
@@ -261,10 +265,8 @@ def models(cache_dir: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def opened(settings: Any, ports: Any = None, write: Callable[[str], object] | None = None) -> Any:
-    """An HTTP client of the real application; `ports`: ports that are given; `write`: its log."""
-    from starlette.testclient import TestClient
-
+def started(settings: Any, ports: Any = None, write: Callable[[str], object] | None = None) -> Any:
+    """The real application; `ports`: ports that are given; `write`: its log."""
     from docstokg.observability import Telemetry
     from docstokg.wiring import Wiring
     from docstokg_local.server.application import application
@@ -273,12 +275,22 @@ def opened(settings: Any, ports: Any = None, write: Callable[[str], object] | No
     sink = PrometheusSink()
     telemetry = Telemetry(sink, write or [].append, reveal=settings.rag_log_snippets)
     wiring = Wiring(settings, telemetry, ports)
-    client = TestClient(application(settings, wiring, sink), raise_server_exceptions=False)
     try:
-        yield client
+        yield application(settings, wiring, sink)
     finally:
-        client.close()
         wiring.close()
+
+
+@contextmanager
+def opened(settings: Any, ports: Any = None, write: Callable[[str], object] | None = None) -> Any:
+    """An HTTP client of the application that `started` makes."""
+    from starlette.testclient import TestClient
+
+    with (
+        started(settings, ports, write) as app,
+        closing(TestClient(app, raise_server_exceptions=False)) as client,
+    ):
+        yield client
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """The published contract equals the generated and the served one, and holds for any input."""
 
 import json
-import shutil
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +21,12 @@ from starlette.testclient import TestClient
 
 from docstokg.contracts.chat import ErrorReply
 from docstokg.contracts.response import Problem
-from docstokg.observability import Telemetry
-from docstokg.wiring import Wiring
 from docstokg_local.server import openapi
-from docstokg_local.server.application import application
 from docstokg_local.server.jobs import lock_of
 from docstokg_local.server.lease import Lease
 from docstokg_local.server.openapi import document_text
 from docstokg_local.server.pages import page_routes
-from docstokg_local.server.prometheus import PrometheusSink
+from tests.conftest import copy_of, started
 from tests.embedded_store import settings_at
 
 PUBLISHED = Path(__file__).resolve().parents[2] / "docs" / "openapi.json"
@@ -57,18 +54,12 @@ def app(small_store, cache_dir, models, tmp_path_factory):
 
     Its queue has a worker already, which does nothing: what is sent here stays queued.
     """
-    folder = tmp_path_factory.mktemp("contract")
-    for path in small_store.parent.glob("store.sqlite*"):
-        (shutil.copytree if path.is_dir() else shutil.copy)(path, folder / path.name)
-    lease = Lease(lock_of(folder / "store.sqlite.jobs"))
+    store = copy_of(small_store, tmp_path_factory.mktemp("contract"))
+    lease = Lease(lock_of(store.with_name("store.sqlite.jobs")))
     assert lease.acquire()
-    store = folder / "store.sqlite"
     chosen = settings_at(store, cache_dir=str(cache_dir), models=("extractive",))
-    sink = PrometheusSink()
-    wiring = Wiring(chosen, Telemetry(sink, lambda line: None), models)
-    yield application(chosen, wiring, sink)
-    wiring.close()
-    lease.close()
+    with closing(lease), started(chosen, models) as app:
+        yield app
 
 
 @pytest.fixture(scope="module")
@@ -118,14 +109,6 @@ def test_the_served_contract_is_the_published_file(app) -> None:
     assert served == published
 
 
-def code_of(response, is_chat: bool) -> str:
-    """Return the code of an error in the form of its API."""
-    if is_chat:
-        return ErrorReply.model_validate_json(response.content).error.code
-    assert response.headers["content-type"] == "application/problem+json"
-    return Problem.model_validate_json(response.content).code
-
-
 @given(
     path=st.sampled_from(
         ["/v2/answer", "/v1", "/v1/answer/", "/V1/answer", "/docs/", "/v1/answer/x"]
@@ -137,7 +120,12 @@ def code_of(response, is_chat: bool) -> str:
 def test_every_other_path_is_404(client, path, method) -> None:
     response = client.request(method, path, follow_redirects=False)
     assert response.status_code == 404
-    assert code_of(response, path.startswith("/v1/")) == "not_found"
+    if path.startswith("/v1/"):
+        code = ErrorReply.model_validate_json(response.content).error.code
+    else:
+        assert response.headers["content-type"] == "application/problem+json"
+        code = Problem.model_validate_json(response.content).code
+    assert code == "not_found"
 
 
 @pytest.mark.parametrize("path", [path for path in POSTS if path != "/v1/documents"])
@@ -146,8 +134,11 @@ def test_every_other_method_is_405(client, path, method) -> None:
     response = client.request(method, path)
     assert response.status_code == 405
     assert response.headers["allow"] == "POST"
-    is_chat = path in ("/v1/chat/completions", "/v1/responses")
-    assert code_of(response, is_chat) == "method_not_allowed"
+    if path in ("/v1/chat/completions", "/v1/responses"):
+        code = ErrorReply.model_validate_json(response.content).error.code
+    else:
+        code = Problem.model_validate_json(response.content).code
+    assert code == "method_not_allowed"
 
 
 @pytest.fixture(scope="module")
@@ -258,25 +249,26 @@ NO_REQUEST = (
 )
 
 
-def refusal(client, route: str, body: bytes) -> Problem:
-    """Return the problem that a body is refused with."""
-    headers = {"content-type": "application/json"}
-    response = client.post(f"/v1/{route}", content=body, headers=headers)
+def errors_of(client, route: str, body: bytes) -> set[str]:
+    """Return the places of the errors for which a body is refused."""
+    response = client.post(
+        f"/v1/{route}", content=body, headers={"content-type": "application/json"}
+    )
     assert response.status_code == 400, body
     assert response.headers["content-type"] == "application/problem+json"
-    return Problem.model_validate_json(response.content)
+    problem = Problem.model_validate_json(response.content)
+    assert problem.code == "invalid_request"
+    return {error.path for error in problem.errors}
 
 
 @given(malformed())
 @settings(UNHURRIED, max_examples=200)
 def test_malformed_requests_are_told_all_their_errors(client, request_case) -> None:
     route, body, paths = request_case
-    problem = refusal(client, route, body)
-    assert {error.path for error in problem.errors} >= paths
-    assert problem.code == "invalid_request"
+    assert errors_of(client, route, body) >= paths
 
 
 @given(st.sampled_from(["answer", "search", "check"]), NO_REQUEST)
 @settings(UNHURRIED, max_examples=60)
 def test_bodies_that_are_not_requests_are_refused(client, route, body) -> None:
-    assert refusal(client, route, body).errors
+    assert errors_of(client, route, body)

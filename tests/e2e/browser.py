@@ -88,12 +88,12 @@ def pictures(target: Path) -> None:
     """Write the pictures of every state in every look, from a copy of the demo's store."""
     question = "Which syndrome has a happy demeanor and absent speech?"
     from docstokg.settings import Settings
+    from tests.conftest import copy_of
     from tests.e2e.conftest import served
 
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, launched() as browser, ExitStack() as servers:
-        store = Path(folder) / "store.sqlite"
-        copied(Path(".docstokg/store.sqlite"), store)
+        store = copy_of(Path(".docstokg/store.sqlite"), Path(folder))
         note = Path(folder) / "leave.md"
         note.write_text("# Leave\n\nEverybody has 30 days of leave a year.\n", encoding="utf-8")
         url, broken = f"sqlite:///{store}", f"sqlite:///{folder}/missing.sqlite"
@@ -134,13 +134,6 @@ def pictures(target: Path) -> None:
             page = opened(good)
             fail(page)
             taken(page, "error", "#problem")
-
-
-def copied(store: Path, target: Path) -> None:
-    """Copy a store with what lies beside it."""
-    for file in store.parent.glob(f"{store.name}*"):
-        place = target.with_name(file.name.replace(store.name, target.name, 1))
-        (shutil.copytree if file.is_dir() else shutil.copy)(file, place)
 
 
 if __name__ == "__main__":

@@ -10,43 +10,33 @@ from typing import Any
 import pytest
 import uvicorn
 
-from docstokg.observability import Telemetry
 from docstokg.settings import Settings
-from docstokg.wiring import Wiring
-from docstokg_local.server.application import application
-from docstokg_local.server.prometheus import PrometheusSink
 from tests.builders import settings_at
+from tests.conftest import started
 
 
 @contextmanager
 def served(settings: Settings, models: dict[str, object] | None = None) -> Iterator[str]:
     """Serve until the block ends; give the address, without a slash at its end."""
-    sink = PrometheusSink()
-    wiring = Wiring(settings, Telemetry(sink, lambda line: None), models)
-    listener = socket.socket()
-    listener.bind(("127.0.0.1", 0))
-    listener.listen()  # a request that comes before the server runs waits for it
-    config = uvicorn.Config(
-        application(settings, wiring, sink), log_level="error", access_log=False
-    )
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    server.should_exit = True
-    thread.join(20)
-    listener.close()
-    wiring.close()
+    # A request that comes before the server runs waits for it.
+    listener = socket.create_server(("127.0.0.1", 0))
+    with started(settings, models) as app, listener:
+        server = uvicorn.Server(uvicorn.Config(app, log_level="error", access_log=False))
+        thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        server.should_exit = True
+        thread.join(20)
 
 
 @pytest.fixture(scope="module")
 def server_for(models, small_store, cache_dir) -> Iterator[Callable[..., str]]:
     """Start a server over the small store, or another, with other settings; give its address."""
-    with ExitStack() as started:
+    with ExitStack() as servers:
 
         def start(store: Path = small_store, **overrides) -> str:
             settings = settings_at(store, **{"cache_dir": cache_dir, **overrides})
-            return started.enter_context(served(settings, models))
+            return servers.enter_context(served(settings, models))
 
         yield start
 

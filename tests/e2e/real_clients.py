@@ -12,9 +12,10 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # the map would be fetched from the internet
@@ -41,16 +42,49 @@ URL = ADDRESSES[0]
 litellm.suppress_debug_info = True
 QUESTION = "What are seizures?"
 MODEL = "extractive"
-SERVED = {"base_url": f"{URL}/v1", "api_key": "none"}
-ANSWER = {
-    "title": "Answer",
-    "description": "an answer with its confidence",
-    "type": "object",
-    "properties": {"answer": {"type": "string"}, "confidence": {"type": "number"}},
-    "required": ["answer", "confidence"],
-    "additionalProperties": False,
-}
-FOREIGN = {**ANSWER, "properties": {"colour": {"type": "string"}}, "required": ["colour"]}
+
+
+class Answer(BaseModel):
+    """An answer with its confidence."""
+
+    answer: str
+    confidence: float
+
+
+class Colour(BaseModel):
+    """The foreign schema."""
+
+    colour: str
+
+
+FOREIGN = {"name": "colour", "schema": Colour.model_json_schema()}
+
+
+@dataclass
+class Case:
+    """A request; if it must fail, `sentence` is in the text of the client's error."""
+
+    sentence: str = ""
+    model: str = MODEL
+    service: int = 0
+    stream: bool = False
+    has_store: bool = False
+    has_schema: bool = False
+
+    @property
+    def base(self) -> dict[str, Any]:
+        """Where the client sends it."""
+        return {"base_url": f"{ADDRESSES[self.service]}/v1", "api_key": "none", "max_retries": 0}
+
+    @property
+    def named(self) -> str:
+        """The model, with the namespace where the client names no vector store."""
+        return f"{self.model}@nothing_here" if self.has_store else self.model
+
+    @property
+    def tools(self) -> list[dict[str, Any]]:
+        """The vector store as a tool."""
+        return [STORE] if self.has_store else []
 
 
 @tool
@@ -70,66 +104,20 @@ def refused(code: str) -> Iterator[None]:
         raise AssertionError(f"not refused with {code}")
 
 
-def openai_chat() -> str:
-    client = OpenAI(**SERVED)
-    request = {"model": MODEL, "messages": [{"role": "user", "content": QUESTION}]}
-    message = client.chat.completions.create(**request).choices[0].message
-    parts = client.chat.completions.create(**request, stream=True)
-    assert "".join(part.choices[0].delta.content or "" for part in parts if part.choices) == (
-        message.content
-    )
-    assert message.annotations[0].url_citation.title
-    assert MODEL in [entry.id for entry in client.models.list()]
-    return message.content
-
-
-def openai_responses() -> str:
-    client = OpenAI(**SERVED)
-    whole = client.responses.create(model=MODEL, input=QUESTION)
-    events = list(client.responses.create(model=MODEL, input=QUESTION, stream=True))
-    text = "".join(event.delta for event in events if event.type == "response.output_text.delta")
-    assert text == events[-1].response.output_text == whole.output_text
-    assert whole.output[-1].content[0].annotations[0].type == "url_citation"
-    return text
-
-
-def langchain_chat() -> str:
-    model = ChatOpenAI(model=MODEL, **SERVED)
-    text = model.invoke(QUESTION).content
-    assert "".join(chunk.content for chunk in model.stream(QUESTION)) == text
-    return text
-
-
 def langchain_bind_tools() -> str:
-    model = ChatOpenAI(model=MODEL, **SERVED)
+    model = ChatOpenAI(model=MODEL, **Case().base)
     with refused("tools_unsupported"):
         model.bind_tools([add], tool_choice="any").invoke(QUESTION)
     return model.bind_tools([add]).invoke(QUESTION).content
 
 
 def langchain_with_structured_output() -> str:
-    model = ChatOpenAI(model=MODEL, **SERVED)
+    model = ChatOpenAI(model=MODEL, **Case().base)
     with refused("schema_unsupported"):
-        model.with_structured_output(FOREIGN).invoke(QUESTION)
-    answer = model.with_structured_output(ANSWER).invoke(QUESTION)
-    assert 0 < answer["confidence"] <= 1
-    return answer["answer"]
-
-
-def llama_index() -> str:
-    base = {"api_base": SERVED["base_url"], "api_key": SERVED["api_key"]}
-    model = OpenAILike(model=MODEL, is_chat_model=True, **base)
-    text = str(model.complete(QUESTION))
-    parts = list(model.stream_chat([ChatMessage(role="user", content=QUESTION)]))
-    assert parts[-1].message.content == text
-    return text
-
-
-def litellm_completion() -> str:
-    messages = [{"role": "user", "content": QUESTION}]
-    base = {"api_base": SERVED["base_url"], "api_key": SERVED["api_key"]}
-    reply = litellm.completion(model=f"openai/{MODEL}", messages=messages, **base)
-    return reply.choices[0].message.content
+        model.with_structured_output(Colour).invoke(QUESTION)
+    answer = model.with_structured_output(Answer).invoke(QUESTION)
+    assert 0 < answer.confidence <= 1
+    return answer.answer
 
 
 async def mcp_sdk() -> str:
@@ -160,116 +148,83 @@ async def fastmcp_client() -> str:
         return answer.structured_content["answer"]
 
 
-class Colour(BaseModel):
-    """The foreign schema."""
-
-    colour: str
-
-
-@dataclass
-class Failure:
-    """A request that must fail; `sentence` is in the text of the client's error."""
-
-    sentence: str
-    model: str = MODEL
-    service: int = 0
-    stream: bool = False
-    has_store: bool = False
-    has_schema: bool = False
-
-    @property
-    def base(self) -> dict[str, Any]:
-        """Where the client sends it."""
-        return {"base_url": f"{ADDRESSES[self.service]}/v1", "api_key": "none", "max_retries": 0}
-
-    @property
-    def named(self) -> str:
-        """The model, with the namespace where the client names no vector store."""
-        return f"{self.model}@nothing_here" if self.has_store else self.model
-
-    @property
-    def tools(self) -> list[dict[str, Any]]:
-        """The vector store as a tool."""
-        return [STORE] if self.has_store else []
-
-
 BROKEN = "broke off"
 LACKING = "does not exist or may not be used"
 STORE = {"type": "file_search", "vector_store_ids": ["nothing_here"]}
 FAILURES = {
-    "unknown model": Failure("must be one of extractive, gpt-4o-mini", model="none-such"),
-    "model without key": Failure("No key or address", model="gpt-4o-mini"),
-    "model fails": Failure("gpt-4o-mini", model="gpt-4o-mini", service=1),
-    "model fails, stream": Failure("gpt-4o-mini", model="gpt-4o-mini", service=1, stream=True),
-    "stream breaks": Failure(BROKEN, model="gpt-4o-mini", service=2, stream=True),
-    "unknown vector store": Failure(LACKING, has_store=True),
-    "foreign schema": Failure("may require only answer, citations, confidence", has_schema=True),
+    "unknown model": Case("must be one of extractive, gpt-4o-mini", model="none-such"),
+    "model without key": Case("No key or address", model="gpt-4o-mini"),
+    "model fails": Case("gpt-4o-mini", model="gpt-4o-mini", service=1),
+    "model fails, stream": Case("gpt-4o-mini", model="gpt-4o-mini", service=1, stream=True),
+    "stream breaks": Case(BROKEN, model="gpt-4o-mini", service=2, stream=True),
+    "unknown vector store": Case(LACKING, has_store=True),
+    "foreign schema": Case("may require only answer, citations, confidence", has_schema=True),
 }
 
 
-def ask_openai_chat(case: Failure) -> None:
+def joined(parts: Iterable[Any]) -> str:
+    return "".join(part.choices[0].delta.content or "" for part in parts if part.choices)
+
+
+def ask_openai_chat(case: Case) -> str:
     completions = OpenAI(**case.base).chat.completions
     request = {"model": case.named, "messages": [{"role": "user", "content": QUESTION}]}
     if case.has_schema:
-        completions.parse(**request, response_format=Colour)
-    elif case.stream:
-        list(completions.create(**request, stream=True))
-    else:
-        completions.create(**request)
+        return str(completions.parse(**request, response_format=Colour))
+    if case.stream:
+        return joined(completions.create(**request, stream=True))
+    return completions.create(**request).choices[0].message.content
 
 
-def ask_openai_responses(case: Failure) -> None:
+def ask_openai_responses(case: Case) -> str:
     responses = OpenAI(**case.base).responses
     request = {"model": case.model, "input": QUESTION, "tools": case.tools}
     if case.has_schema:
-        responses.parse(**request, text_format=Colour)
-    elif case.stream:
-        list(responses.create(**request, stream=True))
-    else:
-        responses.create(**request)
-
-
-def ask_langchain(case: Failure, model: Any) -> None:
-    if case.has_schema:
-        model.with_structured_output(Colour).invoke(QUESTION)
-    elif case.stream:
-        list(model.stream(QUESTION))
-    else:
-        model.invoke(QUESTION)
-
-
-def ask_langchain_chat(case: Failure) -> None:
-    ask_langchain(case, ChatOpenAI(model=case.named, **case.base))
-
-
-def ask_langchain_responses(case: Failure) -> None:
-    model = ChatOpenAI(model=case.model, use_responses_api=True, **case.base)
-    ask_langchain(case, model.bind_tools(case.tools) if case.has_store else model)
-
-
-def ask_llama_index(case: Failure, kind: Callable[..., Any], **options: Any) -> None:
-    base = {"api_base": case.base["base_url"], "api_key": "none", "max_retries": 0}
-    model = kind(**base, **options)
+        return str(responses.parse(**request, text_format=Colour))
     if case.stream:
-        list(model.stream_chat([ChatMessage(role="user", content=QUESTION)]))
-    else:
-        model.chat([ChatMessage(role="user", content=QUESTION)])
+        events = responses.create(**request, stream=True)
+        return "".join(e.delta for e in events if e.type == "response.output_text.delta")
+    return responses.create(**request).output_text
 
 
-def ask_llama_index_chat(case: Failure) -> None:
-    form = {"type": "json_schema", "json_schema": {"name": "colour", "schema": FOREIGN}}
+def ask_langchain(case: Case, model: Any) -> str:
+    if case.has_schema:
+        return str(model.with_structured_output(Colour).invoke(QUESTION))
+    if case.stream:
+        return "".join(chunk.text for chunk in model.stream(QUESTION))
+    return model.invoke(QUESTION).text
+
+
+def ask_langchain_chat(case: Case) -> str:
+    return ask_langchain(case, ChatOpenAI(model=case.named, **case.base))
+
+
+def ask_langchain_responses(case: Case) -> str:
+    model = ChatOpenAI(model=case.model, use_responses_api=True, **case.base)
+    return ask_langchain(case, model.bind_tools(case.tools) if case.has_store else model)
+
+
+def ask_llama_index(case: Case, kind: Callable[..., Any], **options: Any) -> str:
+    base = {"api_base": case.base["base_url"], "api_key": "none", "max_retries": 0}
+    model, messages = kind(**base, **options), [ChatMessage(role="user", content=QUESTION)]
+    reply = list(model.stream_chat(messages))[-1] if case.stream else model.chat(messages)
+    return reply.message.content
+
+
+def ask_llama_index_chat(case: Case) -> str:
+    form = {"type": "json_schema", "json_schema": FOREIGN}
     more = {"additional_kwargs": {"response_format": form}} if case.has_schema else {}
-    ask_llama_index(case, OpenAILike, model=case.named, is_chat_model=True, **more)
+    return ask_llama_index(case, OpenAILike, model=case.named, is_chat_model=True, **more)
 
 
-def ask_llama_index_responses(case: Failure) -> None:
-    form = {"format": {"type": "json_schema", "name": "colour", "schema": FOREIGN}}
+def ask_llama_index_responses(case: Case) -> str:
+    form = {"format": {"type": "json_schema", **FOREIGN}}
     more = {"additional_kwargs": {"text": form}} if case.has_schema else {}
-    tools = {"built_in_tools": case.tools}
-    ask_llama_index(case, OpenAIResponses, model=case.model, context_window=9000, **tools, **more)
+    options = {"model": case.model, "context_window": 9000, "built_in_tools": case.tools}
+    return ask_llama_index(case, OpenAIResponses, **options, **more)
 
 
-def ask_litellm(case: Failure) -> None:
+def ask_litellm(case: Case) -> str:
     reply = litellm.completion(
         model=f"openai/{case.named}",
         messages=[{"role": "user", "content": QUESTION}],
@@ -279,33 +234,34 @@ def ask_litellm(case: Failure) -> None:
         stream=case.stream,
         response_format=Colour if case.has_schema else None,
     )
-    if case.stream:
-        list(reply)
+    return joined(reply) if case.stream else reply.choices[0].message.content
 
 
-def ask_pydantic_ai(case: Failure, model: Any, name: str, tools: list[Any]) -> None:
+def ask_pydantic_ai(case: Case, model: Any, name: str, tools: list[Any]) -> str:
     provider = OpenAIProvider(openai_client=AsyncOpenAI(**case.base))
     output = NativeOutput(Colour) if case.has_schema else str
     agent = Agent(model(name, provider=provider), output_type=output, capabilities=tools)
 
-    async def stream() -> None:
+    async def output() -> str:
+        if not case.stream:
+            return (await agent.run(QUESTION)).output
         async with agent.run_stream(QUESTION) as reply:
-            await reply.get_output()
+            return await reply.get_output()
 
-    asyncio.run(stream() if case.stream else agent.run(QUESTION))
-
-
-def ask_pydantic_ai_chat(case: Failure) -> None:
-    ask_pydantic_ai(case, OpenAIChatModel, case.named, [])
+    return asyncio.run(output())
 
 
-def ask_pydantic_ai_responses(case: Failure) -> None:
+def ask_pydantic_ai_chat(case: Case) -> str:
+    return ask_pydantic_ai(case, OpenAIChatModel, case.named, [])
+
+
+def ask_pydantic_ai_responses(case: Case) -> str:
     ids = STORE["vector_store_ids"]
     tools = [NativeTool(FileSearchTool(file_store_ids=ids))] if case.has_store else []
-    ask_pydantic_ai(case, OpenAIResponsesModel, case.model, tools)
+    return ask_pydantic_ai(case, OpenAIResponsesModel, case.model, tools)
 
 
-def ask_openai_agents(case: Failure, model: Any, name: str, tools: list[Any]) -> None:
+def ask_openai_agents(case: Case, model: Any, name: str, tools: list[Any]) -> str:
     agents.set_tracing_disabled(True)
     agent = agents.Agent(
         name="asker",
@@ -314,20 +270,24 @@ def ask_openai_agents(case: Failure, model: Any, name: str, tools: list[Any]) ->
         tools=tools,
     )
 
-    async def stream() -> None:
-        async for _ in agents.Runner.run_streamed(agent, QUESTION).stream_events():
+    async def output() -> str:
+        if not case.stream:
+            return (await agents.Runner.run(agent, QUESTION)).final_output
+        reply = agents.Runner.run_streamed(agent, QUESTION)
+        async for _ in reply.stream_events():
             pass
+        return reply.final_output
 
-    asyncio.run(stream() if case.stream else agents.Runner.run(agent, QUESTION))
-
-
-def ask_openai_agents_chat(case: Failure) -> None:
-    ask_openai_agents(case, agents.OpenAIChatCompletionsModel, case.named, [])
+    return asyncio.run(output())
 
 
-def ask_openai_agents_responses(case: Failure) -> None:
+def ask_openai_agents_chat(case: Case) -> str:
+    return ask_openai_agents(case, agents.OpenAIChatCompletionsModel, case.named, [])
+
+
+def ask_openai_agents_responses(case: Case) -> str:
     tools = [agents.FileSearchTool(STORE["vector_store_ids"])] if case.has_store else []
-    ask_openai_agents(case, agents.OpenAIResponsesModel, case.model, tools)
+    return ask_openai_agents(case, agents.OpenAIResponsesModel, case.model, tools)
 
 
 ASKED = {
@@ -345,7 +305,7 @@ ASKED = {
 }
 
 
-def error_type(ask: Callable[[Failure], None], case: Failure) -> str:
+def error_type(ask: Callable[[Case], str], case: Case) -> str:
     """Return the type of the client's error, or why the case fails."""
     if case.sentence == BROKEN:
         # A whole reply in between keeps the circuit of the model closed.
@@ -370,33 +330,35 @@ def print_errors() -> int:
     return failed
 
 
-CLIENTS = (
-    openai_chat,
-    openai_responses,
-    langchain_chat,
-    langchain_bind_tools,
-    langchain_with_structured_output,
-    llama_index,
-    litellm_completion,
-    mcp_sdk,
-    fastmcp_client,
-)
+def answer_of(ask: Callable[[Case], str]) -> str:
+    """Return a client's answer, which must be the same streamed."""
+    text = ask(Case())
+    assert ask(Case(stream=True)) == text
+    return text
+
+
+CLIENTS: dict[str, Callable[[], str]] = {
+    **{name: partial(answer_of, ask) for name, ask in ASKED.items()},
+    "langchain-openai, tools": langchain_bind_tools,
+    "langchain-openai, schema": langchain_with_structured_output,
+    "mcp": lambda: asyncio.run(mcp_sdk()),
+    "fastmcp": lambda: asyncio.run(fastmcp_client()),
+}
 
 
 def main() -> int:
     """Try all clients; return how many failed."""
     failed = 0
-    for client in CLIENTS:
+    for name, answer in CLIENTS.items():
         try:
-            outcome = client()
-            text = asyncio.run(outcome) if asyncio.iscoroutine(outcome) else outcome
+            text = answer()
             assert "seizure" in text.casefold(), text
         except Exception:
             failed += 1
             traceback.print_exc()
-            print(f"{client.__name__}: FAILS")
+            print(f"{name}: FAILS")
         else:
-            print(f"{client.__name__}: works")
+            print(f"{name}: works")
     return failed + (print_errors() if len(ADDRESSES) == 3 else 0)
 
 

@@ -9,6 +9,11 @@ from docstokg.contracts.check import CheckResponse
 from tests.builders import keyed
 
 
+@pytest.fixture
+def client(small_client):
+    return small_client
+
+
 def check(client, status=200, **request):
     response = client.post("/v1/check", json=request)
     assert response.status_code == status, response.text

@@ -143,6 +143,7 @@ def test_requests_that_never_began_are_retried(peer, server_for) -> None:
         ((200, {"content-length": "999999"}, b"{"), (Unavailable, Timeout, WrongAnswer)),
         ((200, {}, b"<html>"), WrongAnswer),
     ],
+    ids=["no Retry-After", "crash", "late", "unauthorised", "cut off", "no JSON"],
 )
 def test_what_may_have_been_begun_is_not(peer, reply, error) -> None:
     peer.script[:] = [reply] * 3

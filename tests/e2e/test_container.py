@@ -50,14 +50,10 @@ def test_the_script_installs_from_the_copied_files(tmp_path: Path) -> None:
         for path in paths:
             place = source / (path if to == "./" else to)
             place.parent.mkdir(parents=True, exist_ok=True)
-            ignored = shutil.ignore_patterns("__pycache__")
-            if (ROOT / path).is_dir():
-                shutil.copytree(ROOT / path, place, ignore=ignored)
-            else:
-                shutil.copy(ROOT / path, place)
-    lookup = ran(ROOT / "scripts" / "find-uv", check=True)
+            (shutil.copytree if (ROOT / path).is_dir() else shutil.copy)(ROOT / path, place)
+    uv = Path(ran(ROOT / "scripts" / "find-uv", check=True).stdout.strip())
     environment = os.environ | {
-        "PATH": f"{Path(lookup.stdout.strip()).parent}:{os.environ['PATH']}",
+        "PATH": f"{uv.parent}:{os.environ['PATH']}",
         "PYTHON": str(ROOT / ".venv" / "bin" / "python"),
         "UV_SYSTEM_CERTS": "1",
     }

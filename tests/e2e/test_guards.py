@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -18,29 +19,26 @@ PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 @pytest.fixture
 def served(small_store: Path, cache_dir: Path):
     """The application that `docstokg serve` runs, by a host name."""
-    opened = []
+    with ExitStack() as opened:
 
-    def make(host: str, **overrides) -> TestClient:
-        settings = settings_at(small_store, cache_dir=cache_dir, **overrides)
-        client = TestClient(application(settings, "127.0.0.1"), base_url=f"http://{host}")
-        opened.append(client.__enter__())
-        return client
+        def make(host: str = "localhost", **overrides) -> TestClient:
+            settings = settings_at(small_store, cache_dir=cache_dir, **overrides)
+            client = TestClient(application(settings, "127.0.0.1"), base_url=f"http://{host}")
+            return opened.enter_context(client)
 
-    yield make
-    for client in opened:
-        client.__exit__(None, None, None)
+        yield make
 
 
 def test_only_names_of_this_machine_are_answered(served) -> None:
     client = served("127.0.0.1:8080", hosts=("rag.example",))
-    for good in (
+    for good in [
         "localhost",
         "127.0.0.1",
         "[::1]:8080",
         "LOCALHOST:80",
         "rag.example:1",
         "127.1.2.3",
-    ):
+    ]:
         assert client.get("/openapi.json", headers={"host": good}).status_code == 200, good
     for bad in ("evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "10.0.0.1", ""):
         refused = client.get("/openapi.json", headers={"host": bad})
@@ -49,14 +47,14 @@ def test_only_names_of_this_machine_are_answered(served) -> None:
 
 
 def test_an_escaped_path_is_not_found(served) -> None:
-    client = served("localhost")
+    client = served()
     assert client.get("/v1/namespaces").status_code == 200
     for path in ("/v1%2fnamespaces", "/v1/name%73paces"):
         assert client.get(path).status_code == 404, path
 
 
 def test_a_foreign_page_gets_no_tools(served) -> None:
-    client = served("localhost", hosts=("rag.example",))
+    client = served(hosts=("rag.example",))
     for origin in ("https://evil.example", "null", "http://[", "http://localhost.evil.example"):
         refused = client.post("/mcp", json=PING, headers={"origin": origin})
         assert refusal(refused) == (403, "foreign_origin"), origin
@@ -78,17 +76,18 @@ CALLS = [
 
 
 def preflight(client, path: str, method: str, origin: str = PAGE):
-    headers = {"origin": origin, "access-control-request-method": method}
-    extra_headers = {
-        "access-control-request-headers": "authorization,content-type,mcp-method",
-        "access-control-request-private-network": "true",
+    requested = {
+        "method": method,
+        "headers": "authorization,content-type,mcp-method",
+        "private-network": "true",
     }
-    return client.options(path, headers=headers | extra_headers)
+    headers = {f"access-control-request-{name}": value for name, value in requested.items()}
+    return client.options(path, headers={"origin": origin, **headers})
 
 
 @pytest.mark.parametrize("listed", [(PAGE, "http://other.example:5"), ("*",)])
 def test_pages_of_listed_origins_may_call(served, listed) -> None:
-    client = served("localhost", cors_origins=listed)
+    client = served(cors_origins=listed)
     allowed_origin = "*" if listed == ("*",) else PAGE
     for method, path, body, headers in CALLS:
         permission = preflight(client, path, method)
@@ -115,7 +114,7 @@ def test_pages_of_listed_origins_may_call(served, listed) -> None:
 
 
 def test_other_origins_may_not_call_without_the_setting(served) -> None:
-    client = served("localhost")
+    client = served()
     assert preflight(client, "/v1/search", "POST").status_code == 405
     reply = client.post("/v1/search", json={"query": "What?"}, headers={"origin": PAGE})
     assert not [name for name in reply.headers if name.startswith("access-control")]
@@ -129,24 +128,23 @@ def test_an_origin_that_is_none_is_refused(origin: str) -> None:
 
 def test_with_keys_any_host_and_bearer_tokens_work(served, tmp_path: Path) -> None:
     client = served("rag.example", **keyed(tmp_path, {"K": {}}))
-    body = {"query": "What are seizures?"}
 
-    def status(**headers: str) -> int:
-        return client.post("/v1/search", json=body, headers=headers).status_code
+    def reply_to(**headers: str):
+        return client.post("/v1/search", json={"query": "What are seizures?"}, headers=headers)
 
-    assert status(**{"X-Api-Key": "K"}) == status(Authorization="Bearer K") == 200
-    assert status(Authorization="bearer  K") == 200
+    assert reply_to(**{"X-Api-Key": "K"}).status_code == 200
+    for good in ("Bearer K", "bearer  K"):
+        assert reply_to(Authorization=good).status_code == 200, good
     for wrong in ("Bearer", "Bearer k", "Basic K", "K", "Bearer K x"):
-        assert status(Authorization=wrong) == 401, wrong
-    refused = client.post("/v1/search", json=body)
+        assert reply_to(Authorization=wrong).status_code == 401, wrong
+    refused = reply_to()
     assert refused.headers["www-authenticate"] == "Bearer"
 
 
 def test_replies_over_a_kilobyte_are_compressed_if_accepted(served) -> None:
-    client = served("localhost")
-    packed = {"accept-encoding": "gzip"}
-    request = {"json": {"query": "What are seizures?"}, "headers": packed}
-    with client.stream("POST", "/v1/search", **request) as response:
+    client, packed = served(), {"accept-encoding": "gzip"}
+    body = {"query": "What are seizures?"}
+    with client.stream("POST", "/v1/search", json=body, headers=packed) as response:
         raw = b"".join(response.iter_raw())
         assert response.headers["content-encoding"] == "gzip"
     assert json.loads(gzip.decompress(raw))["citations"]

@@ -1,7 +1,6 @@
 """The HTTP API over the real state machine, handlers, stores and models."""
 
 import hashlib
-import json
 import re
 
 import pytest
@@ -85,23 +84,25 @@ def test_a_filter_bounds_everything(small_client, wanted, chunks) -> None:
 
 
 def test_keys_bind_namespaces_and_groups(small_store, client_for, tmp_path) -> None:
-    guest = {"namespaces": ["default"], "groups": []}
-    keys = keyed(tmp_path, {"staff-key": {"groups": ["staff"]}, "guest-key": guest})
+    holders = {"staff": {"groups": ["staff"]}, "guest": {"namespaces": ["default"], "groups": []}}
+    keys = keyed(tmp_path, holders)
     client = client_for(small_store, **keys)
-    request = {"query": "secret anticonvulsant trial"}
-    problem(client.post("/v1/answer", json=request), 401)
-    problem(client.post("/v1/answer", json=request, headers={"X-Api-Key": "wrong"}), 401)
-    guest = client.post("/v1/answer", json=request, headers={"X-Api-Key": "guest-key"}).json()
-    staff = client.post("/v1/answer", json=request, headers={"X-Api-Key": "staff-key"}).json()
-    assert "secret" not in {citation["chunk_id"] for citation in guest["citations"]}
-    assert "Trial 77" not in json.dumps(guest)
-    assert "secret" in {citation["chunk_id"] for citation in staff["citations"]}
-    other = {**request, "namespace": "other"}
-    problem(client.post("/v1/answer", json=other, headers={"X-Api-Key": "guest-key"}), 403)
+
+    def ask(key: str | None, **fields):
+        request = {"query": "secret anticonvulsant trial", **fields}
+        return client.post("/v1/answer", json=request, headers={"X-Api-Key": key} if key else {})
+
+    for key in (None, "wrong"):
+        problem(ask(key), 401)
+    assert "secret" in {citation["chunk_id"] for citation in ask("staff").json()["citations"]}
+    guest = ask("guest")
+    assert "secret" not in {citation["chunk_id"] for citation in guest.json()["citations"]}
+    assert "Trial 77" not in guest.text
+    problem(ask("guest", namespace="other"), 403)
     assert client.get("/v1/health").status_code == 200
     assert client.get("/openapi.json").status_code == 200
     problem(client.get("/metrics"), 401)
-    assert client.get("/metrics", headers={"X-Api-Key": "guest-key"}).status_code == 200
+    assert client.get("/metrics", headers={"X-Api-Key": "guest"}).status_code == 200
     opened = client_for(small_store, **keys, open_metrics=True)
     assert opened.get("/metrics").status_code == 200
 

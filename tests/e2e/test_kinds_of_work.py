@@ -3,7 +3,6 @@
 import json
 import random
 import threading
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -13,10 +12,9 @@ import pytest
 
 from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg_local.server.exchange import demand_of
-from tests.builders import keyed, settings_at
+from tests.builders import keyed
 from tests.builders import tool_call as call
 from tests.conftest import load_folder
-from tests.e2e.conftest import served
 from tests.model_server import ModelServer, serving
 
 pytestmark = pytest.mark.timeout(240)
@@ -53,15 +51,8 @@ def store(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> Path:
 
 
 @pytest.fixture
-def open_server(
-    models: Any, store: Path, cache_dir: Path, tmp_path: Path
-) -> Iterator[Callable[..., Any]]:
-    keys = keyed(tmp_path, {"viewer": {}, "other": {}})
-
-    def start(**overrides: Any) -> Any:
-        return served(settings_at(store, cache_dir=cache_dir, **keys, **overrides), models)
-
-    yield start
+def keys(tmp_path: Path) -> dict[str, str]:
+    return keyed(tmp_path, {"viewer": {}, "other": {}})
 
 
 def search(url: str) -> httpx.Response:
@@ -70,13 +61,14 @@ def search(url: str) -> httpx.Response:
     return httpx.post(f"{url}/v1/search", json=body, headers=key, timeout=60)
 
 
-def test_slow_page_views_leave_searches_of_others_alone(open_server) -> None:
+def test_slow_page_views_leave_searches_of_others_alone(server_for, store, keys) -> None:
     def view(url: str) -> int:
         key = {"X-Api-Key": "viewer"}
         page = f"{url}/v1/documents/plan.pdf/pages/1"
         return httpx.get(page, headers=key, timeout=60).status_code
 
-    with open_server() as url, ThreadPoolExecutor(3) as viewers:
+    url = server_for(store, **keys)
+    with ThreadPoolExecutor(3) as viewers:
         assert search(url).status_code == 200
         views = [viewers.submit(view, url) for _ in range(3)]
         search_statuses = [search(url).status_code]
@@ -89,7 +81,7 @@ def test_slow_page_views_leave_searches_of_others_alone(open_server) -> None:
     assert 200 in statuses
 
 
-def test_hanging_models_leave_the_searches_of_others_alone(open_server) -> None:
+def test_hanging_models_leave_the_searches_of_others_alone(server_for, store, keys) -> None:
     def status_of(url: str) -> int:
         body = {
             "query": "How high is the harbour wall?",
@@ -101,7 +93,8 @@ def test_hanging_models_leave_the_searches_of_others_alone(open_server) -> None:
 
     with serving(ModelServer(mode="hang")) as model:
         at = {"llm_base_url": model.url, "models": ("gpt-4o-mini", EXTRACTIVE)}
-        with open_server(**at) as url, ThreadPoolExecutor(5) as askers:
+        url = server_for(store, **keys, **at)
+        with ThreadPoolExecutor(5) as askers:
             answers = [askers.submit(status_of, url) for _ in range(5)]
             while not model.requests and not all(answer.done() for answer in answers):
                 threading.Event().wait(0.05)

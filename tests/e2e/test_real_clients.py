@@ -35,7 +35,7 @@ def test_clients_of_openai_and_mcp_get_answers(server_for) -> None:
             server_for(llm_base_url=model.url, llm_api_key="k", **models),
         )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count(": works") == 9
+    assert done.stdout.count(": works") == 15
     table = done.stdout[done.stdout.index("| client |") :]
     assert table in (ROOT / "docs" / "reference.md").read_text("utf-8")
 

@@ -19,7 +19,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.builders import keyed, ran, refusal
+from tests.builders import eventually, keyed, ran, refusal
 
 pytestmark = pytest.mark.timeout(240)
 ASK = {"query": "What are seizures in children?", "budget": {"timeout_s": 3}}
@@ -31,46 +31,42 @@ class Serving:
     """One server process on a free port."""
 
     def __init__(self, store: Path, cache: Path, *options: str, files: int = 0, **overrides: str):
-        environment = {
-            **os.environ,
-            "DOCSTOKG_INDEX_URL": f"sqlite:///{store}",
-            "DOCSTOKG_GRAPH_URL": f"sqlite:///{store}",
-            "DOCSTOKG_CACHE_DIR": str(cache),
-            **overrides,
-        }
-
-        limit = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (%d, %d)); "
-        code = (limit % (files, files) if files else "") + CODE
+        url = f"sqlite:///{store}"
+        variables = {"INDEX_URL": url, "GRAPH_URL": url, "CACHE_DIR": str(cache)}
+        environment = {f"DOCSTOKG_{name}": value for name, value in variables.items()}
+        limit = f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, {(files, files)}); "
+        code = limit * bool(files) + CODE
         self.process = subprocess.Popen(
             [sys.executable, "-c", code, "serve", "--port", "0", *options],
             stderr=subprocess.PIPE,
-            env=environment,
+            env={**os.environ, **environment, **overrides},
             text=True,
         )
         assert self.process.stderr is not None
-        self.said = []
-        for line in self.process.stderr:
-            self.said.append(line)
+        self.stream = self.process.stderr
+        said = ""
+        for line in self.stream:
+            said += line
             if match := re.search(r"listening on http://([\d.]+):(\d+)", line):
                 self.host, self.port = match[1], int(match[2])
                 break
         else:  # it ended without listening
-            self.process.stderr.close()
+            self.stream.close()
             self.process.wait(40)
-            raise AssertionError("".join(self.said))
+            raise AssertionError(said)
         self.url = f"http://{self.host}:{self.port}"
-        self.rest: list[str] = []
-        stream = self.process.stderr
-        self.reader = threading.Thread(target=lambda: self.rest.extend(stream), daemon=True)
+        self.reader = threading.Thread(target=self.stream.read, daemon=True)
         self.reader.start()
+
+    def connect(self) -> socket.socket:
+        return socket.create_connection((self.host, self.port), timeout=30)
 
     def stop(self) -> int:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         code = self.process.wait(40)
         self.reader.join(5)
-        if self.process.stderr is not None:
-            self.process.stderr.close()
+        self.stream.close()
         return code
 
 
@@ -98,11 +94,13 @@ def search_of(key: str, length: int, body: bytes, extra_headers: str = "") -> by
     return f"{head}Content-Type: application/json\r\n{extra_headers}\r\n".encode() + body
 
 
-def whole(connection: socket.socket) -> bytes:
-    """Read until the other side closes."""
+def reply_to(server: Serving, request: bytes) -> bytes:
+    """Send a request and read until the other side closes."""
     answer = b""
-    while part := connection.recv(4096):
-        answer += part
+    with server.connect() as connection:
+        connection.sendall(request)
+        while part := connection.recv(4096):
+            answer += part
     return answer
 
 
@@ -156,49 +154,38 @@ def test_an_excess_connection_is_refused_like_any_request(server) -> None:
     request = {"url": f"{server.url}/v1/search", "headers": headers("second"), "timeout": 60}
     with contextlib.ExitStack() as stack:
         for _ in range(FILES // 3):
-            stack.enter_context(socket.create_connection((server.host, server.port), timeout=30))
+            stack.enter_context(server.connect())
         refused = httpx.post(json=ASK, **request)
     assert refusal(refused) == (503, "overloaded")
     assert (refused.headers["Retry-After"], refused.headers["Connection"]) == ("1", "close")
-    for _ in range(20):  # what was closed is noticed soon
-        if (again := httpx.post(json=ASK, **request)).status_code == 200:
-            break
-        time.sleep(0.2)
-    assert again.status_code == 200
+    # What was closed is noticed soon.
+    assert eventually(lambda: httpx.post(json=ASK, **request).status_code == 200, 10)
 
 
 def test_a_body_that_never_comes_is_refused(server) -> None:
-    with socket.create_connection((server.host, server.port), timeout=30) as connection:
-        connection.sendall(search_of("second", 50, b"{"))
-        answer = whole(connection)
+    answer = reply_to(server, search_of("second", 50, b"{"))
     assert b"400" in answer.split(b"\r\n")[0]
     assert b"body_too_slow" in answer
 
 
 def test_headers_in_one_packet_are_bounded(server) -> None:
-    long = httpx.get(f"{server.url}/v1/health", headers={"x-padding": "a" * 17_000})
-    assert refusal(long) == (431, "headers_too_large")
-    assert httpx.get(f"{server.url}/v1/health", headers={"x-padding": "a" * 9_000}).is_success
-    reply = httpx.get(f"{server.url}/v1/health", headers=[("a", "")] * 3_500)
-    assert refusal(reply) == (431, "headers_too_large")
+    address = f"{server.url}/v1/health"
+    for headers in ([("x-padding", "a" * 17_000)], [("a", "")] * 3_500):
+        assert refusal(httpx.get(address, headers=headers)) == (431, "headers_too_large")
+    assert httpx.get(address, headers={"x-padding": "a" * 9_000}).is_success
 
 
 def test_a_refused_second_body_length_ends_the_connection(server) -> None:
     smuggled = b"GET /v1/health HTTP/1.1\r\nHost: x\r\n\r\n"
-    with socket.create_connection((server.host, server.port), timeout=30) as connection:
-        chunked = "Transfer-Encoding: chunked\r\n"
-        connection.sendall(search_of("second", 40, b"0\r\n\r\n" + smuggled, chunked))
-        answer = whole(connection)
+    chunked = "Transfer-Encoding: chunked\r\n"
+    answer = reply_to(server, search_of("second", 40, b"0\r\n\r\n" + smuggled, chunked))
     assert answer.startswith(b"HTTP/1.1 400") and answer.count(b"HTTP/1.1") == 1
     assert b"invalid_request" in answer
 
 
 def test_slow_bodies_of_an_address_leave_others_room(server) -> None:
     with contextlib.ExitStack() as stack:
-        slow = [
-            stack.enter_context(socket.create_connection((server.host, server.port), timeout=30))
-            for _ in range(45)
-        ]
+        slow = [stack.enter_context(server.connect()) for _ in range(45)]
         for connection in slow:
             connection.sendall(search_of("flood", 50, b"{"))
         time.sleep(1)
@@ -223,8 +210,8 @@ def served(client: Any, url: str = "") -> float:
 
 def test_work_of_clients_who_hung_up_is_dropped(server) -> None:
     def begin() -> socket.socket:
-        body = json.dumps({**ASK, "top_k": 100, "budget": {"timeout_s": 20}}).encode()
-        connection = socket.create_connection((server.host, server.port), timeout=20)
+        body = json.dumps({**HEAVY, "budget": {"timeout_s": 20}}).encode()
+        connection = server.connect()
         connection.sendall(search_of("flood", len(body), body))
         return connection
 

@@ -45,11 +45,11 @@ class Issuer:
         begun = self.codes.pop(form.get("code", ""), None)
         digest = hashlib.sha256(form.get("code_verifier", "").encode()).digest()
         challenge = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+        sent = form | {"code_challenge": challenge}
+        names = ("code_challenge", "client_id", "redirect_uri")
         if (
             begun is None
-            or challenge != begun["code_challenge"]
-            or form["client_id"] != begun["client_id"]
-            or form["redirect_uri"] != begun["redirect_uri"]
+            or any(sent[name] != begun[name] for name in names)
             or form["grant_type"] != "authorization_code"
         ):
             return 400, {"error": "invalid_grant"}
@@ -127,15 +127,12 @@ def page(server_for: Any, tmp_path: Path, issuer: Issuer) -> Iterator[Page]:
         yield page
 
 
-def sign_in(page: Page) -> None:
-    """Click through the issuer's window."""
+def sign_in(page: Page, shown: str = "#who", text: str = "ada@example.com") -> None:
+    """Click through the issuer's window, and wait until a text is shown."""
     with page.expect_popup() as opened:
         page.get_by_role("button", name="Sign in").click()
     opened.value.get_by_text("Sign in as Ada").click()
-
-
-def signed_in(page: Page) -> None:
-    page.locator("#who", has_text="ada@example.com").wait_for(timeout=PATIENCE_MS)
+    page.locator(shown, has_text=text).wait_for(timeout=PATIENCE_MS)
 
 
 def test_signing_in_brings_answers_and_nothing_is_kept(page: Page, issuer: Issuer) -> None:
@@ -143,7 +140,6 @@ def test_signing_in_brings_answers_and_nothing_is_kept(page: Page, issuer: Issue
     assert "key" in page.locator("#problem").inner_text().lower()
     assert page.evaluate("document.activeElement.id") == "sign-in"
     sign_in(page)
-    signed_in(page)
     submit_question(page, "What are seizures?")
     assert "[1]" in page.locator("#answer").inner_text()
     (begun, consent) = issuer.requests
@@ -162,12 +158,10 @@ def test_signing_in_brings_answers_and_nothing_is_kept(page: Page, issuer: Issue
 def test_an_expired_sign_in_is_reported_and_renewed(page: Page, issuer: Issuer) -> None:
     issuer.lives_s = -60
     sign_in(page)
-    signed_in(page)
     submit_question(page, "What are seizures?")
     assert page.locator("#who").inner_text() == "Your sign-in is no longer valid."
     issuer.lives_s = 600
     sign_in(page)
-    signed_in(page)
     submit_question(page, "What are seizures?")
     assert "[1]" in page.locator("#answer").inner_text()
 
@@ -177,8 +171,7 @@ def test_an_answer_to_another_sign_in_is_refused(
     page: Page, issuer: Issuer, lie: dict[str, str]
 ) -> None:
     issuer.lies = lie
-    sign_in(page)
-    page.locator("#problem", has_text="another sign-in").wait_for(timeout=PATIENCE_MS)
+    sign_in(page, "#problem", "another sign-in")
     submit_question(page, "What are seizures?")
     assert not page.locator("#answer").is_visible()
 

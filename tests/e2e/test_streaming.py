@@ -1,6 +1,7 @@
 """An answer that is told while a real model server writes it: order, repairs, leaving, failures."""
 
 import json
+import re
 import socket
 import threading
 from collections.abc import Iterator
@@ -56,25 +57,17 @@ def mending_url(server_for, model: StreamingModel) -> str:
 
 def events(url: str, body: dict = ASKED) -> list[tuple[str, dict]]:
     """Give names and values of all events, in order."""
-    pairs = []
-    with httpx.stream("POST", f"{url}/v1/answer/stream", json=body, timeout=60) as reply:
-        assert reply.status_code == 200
-        assert reply.headers["content-type"].startswith("text/event-stream")
-        name = ""
-        for line in reply.iter_lines():
-            if line.startswith("event: "):
-                name = line.removeprefix("event: ")
-            elif line.startswith("data: "):
-                pairs.append((name, json.loads(line.removeprefix("data: "))))
-    return pairs
+    reply = httpx.post(f"{url}/v1/answer/stream", json=body, timeout=60)
+    assert reply.status_code == 200
+    assert reply.headers["content-type"].startswith("text/event-stream")
+    pairs = re.findall(r"^event: (.*)\ndata: (.*)$", reply.text, re.MULTILINE)
+    return [(name, json.loads(value)) for name, value in pairs]
 
 
 def mended(stream: list[tuple[str, dict]]) -> str:
     """Put the sentences together as a client does: a repair replaces the one of its index."""
-    texts: dict[int, str] = {}
-    for name, value in stream:
-        if name in ("sentence", "repair"):
-            texts[value["index"]] = value["text"]
+    sent = [value for name, value in stream if name in ("sentence", "repair")]
+    texts = {value["index"]: value["text"] for value in sent}
     return "".join(texts[index] for index in sorted(texts))
 
 
@@ -217,10 +210,7 @@ def test_mcp_tells_progress_to_who_asks_for_it(url) -> None:
     headers = {"Accept": "application/json, text/event-stream"}
     reply = httpx.post(f"{url}/mcp", json=call, headers=headers, timeout=60)
     assert reply.headers["content-type"].startswith("text/event-stream")
-    messages = [
-        json.loads(line[6:]) for line in reply.text.splitlines() if line.startswith("data: ")
-    ]
-    *notes, result = messages
+    *notes, result = map(json.loads, re.findall("^data: (.*)$", reply.text, re.MULTILINE))
     assert [note["params"]["progress"] for note in notes] == [1, 2, 3]  # the rest is the result
     assert {note["params"]["progressToken"] for note in notes} == {"t"}
     assert notes[1]["params"]["message"] in result["result"]["structuredContent"]["answer"]

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from typing import Any
 
 import httpx
 import pytest
@@ -40,11 +41,7 @@ class Receiver(Loopback):
         spans = []
         for body in self.bodies:
             for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
-                named = {
-                    attribute.key: attribute.value.string_value
-                    for attribute in resource.resource.attributes
-                }
-                assert named["service.name"] == "docstokg"
+                assert attributes(resource.resource)["service.name"] == "docstokg"
                 spans += [span for scope in resource.scope_spans for span in scope.spans]
         return spans
 
@@ -67,10 +64,10 @@ def traced_to(monkeypatch, server_for, model):
     return start
 
 
-def attributes(span: Span) -> dict[str, object]:
+def attributes(holder: Any) -> dict[str, Any]:
     return {
         attribute.key: getattr(attribute.value, attribute.value.WhichOneof("value"))
-        for attribute in span.attributes
+        for attribute in holder.attributes
     }
 
 
@@ -89,8 +86,7 @@ def test_a_question_is_seen_with_its_parts(traced_to, accept) -> None:
     with closing(Receiver()) as receiver:
         url = traced_to(receiver.url)
         answered = httpx.post(f"{url}/v1/answer", json=ASKED, headers={**SENT, "accept": accept})
-        assert answered.status_code == 200
-        assert httpx.get(f"{url}/v1/health").status_code == 200
+        assert answered.status_code == httpx.get(f"{url}/v1/health").status_code == 200
         spans = collected(receiver, "POST /v1/answer")
     root = spans["POST /v1/answer"]
     assert root.kind == Span.SPAN_KIND_SERVER
@@ -161,7 +157,7 @@ def test_a_failure_is_its_error_type_only(traced_to, model) -> None:
 
 def test_a_dead_or_hanging_receiver_delays_no_answer(traced_to) -> None:
     def took(url: str) -> float:
-        body = {**ASKED, "synthesis": {"enabled": True, "model": "extractive"}}
+        body = answer_request(QUESTION)
         begun = time.perf_counter()
         assert httpx.post(f"{url}/v1/answer", json=body, headers=SENT).status_code == 200
         return time.perf_counter() - begun
@@ -177,14 +173,12 @@ def test_a_dead_or_hanging_receiver_delays_no_answer(traced_to) -> None:
 ALONE = """
 import sys
 from starlette.testclient import TestClient
-from docstokg.settings import Settings
-from docstokg_local.server.application import application
-url = f"sqlite:///{sys.argv[1]}"
-with TestClient(application(Settings(index_url=url, graph_url=url, cache_dir=sys.argv[2]))) as c:
-    asked = {"query": "What are seizures?", "synthesis": {"enabled": True, "model": "extractive"}}
-    asked["budget"] = {"max_tokens_gen": 400}
-    answered = c.post("/v1/answer", json=asked, headers={"traceparent": sys.argv[3]})
-    assert answered.status_code == 200, answered.text
+from docstokg_local.server.serving import application
+from tests.builders import answer_request, body_of, settings_at
+settings = settings_at(sys.argv[1], cache_dir=sys.argv[2])
+with TestClient(application(settings, "127.0.0.1"), "http://localhost") as client:
+    asked = answer_request("What are seizures?", 400)
+    body_of(client.post("/v1/answer", json=asked, headers={"traceparent": sys.argv[3]}))
 print(sorted(name for name in sys.modules if name.startswith("opentelemetry")))
 """
 

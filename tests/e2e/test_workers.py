@@ -5,6 +5,7 @@ import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import httpx
@@ -35,52 +36,41 @@ def workers(server: Serving) -> set[int]:
 
 def _sockets(pid: int) -> set[str]:
     """The inodes of a process's TCP sockets."""
-    inodes = set()
-    links = Path(f"/proc/{pid}/fd")
-    for link in links.iterdir() if links.exists() else ():  # it may have ended just now
-        try:
-            name = str(link.readlink())
-        except OSError:
-            continue
-        if name.startswith("socket:["):
-            inodes.add(name[8:-1])
-    return inodes
+    names = set()
+    with suppress(OSError):  # it may have ended just now
+        for link in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(OSError):
+                names.add(str(link.readlink()))
+    return {name[8:-1] for name in names if name.startswith("socket:[")}
 
 
-class Connection:
-    """One kept connection, and which worker is at its other end."""
-
-    def __init__(self, server: Serving) -> None:
-        self.client = httpx.Client(base_url=server.url, timeout=30)
-        self.client.get("/openapi.json")
-        stream = self.client._transport._pool.connections[0]._connection._network_stream
-        mine: socket.socket = stream.get_extra_info("socket")
-        suffix = f":{mine.getsockname()[1]:04X}"
-        inodes = {
-            row.split()[9]
-            for row in Path("/proc/net/tcp").read_text().splitlines()[1:]
-            if row.split()[2].endswith(suffix)
-        }
-        (self.worker,) = [pid for pid in workers(server) if _sockets(pid) & inodes]
+def worker_of(client: httpx.Client, server: Serving) -> int:
+    """Return the worker at the other end of a client's kept connection."""
+    client.get("/openapi.json")
+    stream = client._transport._pool.connections[0]._connection._network_stream
+    mine: socket.socket = stream.get_extra_info("socket")
+    suffix = f":{mine.getsockname()[1]:04X}"
+    rows = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    inodes = {row[9] for row in rows if row[2].endswith(suffix)}
+    (worker,) = [pid for pid in workers(server) if _sockets(pid) & inodes]
+    return worker
 
 
 @pytest.fixture
 def each(server) -> Iterator[Callable[[], dict[int, httpx.Client]]]:
     """Give a connection to every worker, connecting until each has answered."""
-    opened: list[Connection] = []
+    with ExitStack() as opened:
 
-    def connect() -> dict[int, httpx.Client]:
-        by_worker: dict[int, httpx.Client] = {}
-        until = time.monotonic() + 60
-        while len(by_worker) < 2 and time.monotonic() < until:
-            opened.append(Connection(server))
-            by_worker.setdefault(opened[-1].worker, opened[-1].client)
-        assert len(by_worker) == 2
-        return by_worker
+        def connect() -> dict[int, httpx.Client]:
+            by_worker: dict[int, httpx.Client] = {}
+            until = time.monotonic() + 60
+            while len(by_worker) < 2 and time.monotonic() < until:
+                client = opened.enter_context(httpx.Client(base_url=server.url, timeout=30))
+                by_worker.setdefault(worker_of(client, server), client)
+            assert len(by_worker) == 2
+            return by_worker
 
-    yield connect
-    for connection in opened:
-        connection.client.close()
+        yield connect
 
 
 def test_every_worker_tells_the_metrics_of_all(each) -> None:
@@ -140,14 +130,13 @@ def test_exactly_one_holds_the_lease_until_it_ends(tmp_path) -> None:
 def test_workers_share_clients_that_connect_at_once(server) -> None:
     """They all went to the worker that woke first, and the other cores stayed idle."""
     counts = {pid: len(_sockets(pid)) for pid in workers(server)}
-    opened = [socket.create_connection((server.host, server.port)) for _ in range(64)]
-    try:
-        ends = time.monotonic() + 10
-        while sum(got := [len(_sockets(pid)) - before for pid, before in counts.items()]) < 64:
-            assert time.monotonic() < ends
-            time.sleep(0.05)
-        assert len(got) == 2
-        assert min(got) >= 10
-    finally:
-        for connection in opened:
-            connection.close()
+
+    def received() -> list[int]:
+        return [len(_sockets(pid)) - before for pid, before in counts.items()]
+
+    with ExitStack() as opened:
+        for _ in range(64):
+            opened.enter_context(server.connect())
+        assert eventually(lambda: sum(received()) >= 64, 10)
+        assert len(received()) == 2
+        assert min(received()) >= 10

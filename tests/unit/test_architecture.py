@@ -2,12 +2,13 @@
 
 import ast
 import re
-import subprocess
 import sys
 from functools import cache
 from pathlib import Path
 
 import pytest
+
+from tests.builders import ran
 
 ROOT = Path(__file__).resolve().parents[2]
 LAYER = ROOT / "layers" / "common" / "python" / "docstokg"
@@ -15,7 +16,7 @@ PURE = {"contracts", "errors"}
 # Time is a value of every layer.
 EVERYWHERE = "docstokg.domain.deadline"
 ALLOWED = {
-    "contracts": {"contracts"} | {"errors"},
+    "contracts": PURE,
     "domain": PURE | {"domain"},
     "ports": {"contracts"},
     "usecases": PURE | {"domain", "ports", "observability", "usecases", "__version__"},
@@ -48,10 +49,14 @@ SHARED = {"bounded", "breaker", "exchange", "languages", "signing"}
 PARENTS = {"docstokg", "docstokg.domain"}
 
 
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 @cache
 def imports(path: Path) -> set[str]:
     modules = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree(path)):
         if isinstance(node, ast.Import):
             modules |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -116,10 +121,7 @@ OUTER = {
         {"contracts", "domain.time_budget", "errors", "settings"},
         {"docstokg_functions.page.page", "docstokg_functions.documents.source_loads", "infra"},
     ),
-    "local/docstokg_local": (
-        {*ALLOWED, "__version__"},
-        {"docstokg_functions", "docstokg_local"},
-    ),
+    "local/docstokg_local": ({*ALLOWED, "__version__"}, {"docstokg_functions", "docstokg_local"}),
     "training": (
         {*ALLOWED, "__version__"},
         {"docstokg_functions", "docstokg_local", "training", "benchmarks.loaded_sets"},
@@ -155,15 +157,15 @@ def module_graph() -> dict[str, set[str]]:
     }
     graph: dict[str, set[str]] = {}
     for module, path in paths.items():
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        nodes = list(ast.walk(tree(path)))
         typing_only = {
             inner
-            for node in ast.walk(tree)
+            for node in nodes
             if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
             for inner in ast.walk(node)
         }
         names: set[str] = set()
-        for node in ast.walk(tree):
+        for node in nodes:
             if node in typing_only:
                 continue
             if isinstance(node, ast.Import):
@@ -203,9 +205,7 @@ for step in {STEPS}:
 
 
 def test_answering_functions_load_no_more_than_they_need() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", BUILD], capture_output=True, text=True, check=True, cwd=ROOT
-    )
+    done = ran(sys.executable, "-c", BUILD, check=True, cwd=ROOT)
     built = [line.split() for line in done.stdout.splitlines()]
     assert [step for step, *_ in built] == list(STEPS)
     for step, *loaded in built:
@@ -214,20 +214,11 @@ def test_answering_functions_load_no_more_than_they_need() -> None:
         assert step != "validate" or not HEAVY & set(loaded)
 
 
-FILES = sorted(
-    [
-        *(ROOT / "functions").rglob("*.py"),
-        *(ROOT / "layers/common/python/docstokg/usecases").rglob("*.py"),
-    ]
-)
+FILES = sorted([*(ROOT / "functions").rglob("*.py"), *(LAYER / "usecases").rglob("*.py")])
 OURS = {
     "DocsToKGError", "Retryable", "Unavailable", "CircuitOpen", "Timeout", "QuotaExceeded",
     "Permanent", "Misconfigured", "WrongAnswer", "PlanRejected", "LoadError",
 }  # fmt: skip
-
-
-def tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def names(handled: ast.expr | None) -> set[str]:
@@ -241,11 +232,7 @@ def is_told(handler: ast.ExceptHandler) -> bool:
     """Tell whether a handler raises, or itself calls a method named `log`."""
     return any(
         isinstance(node, ast.Raise)
-        or (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and node.func.attr == "log"
-        )
+        or (isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "log")
         for statement in handler.body
         for node in ast.walk(statement)
     )

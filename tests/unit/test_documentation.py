@@ -1,19 +1,18 @@
 """Every setting, command, make target, test, module, file and link that a page names exists."""
 
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
 from docstokg.settings import NAMES, variable
 from docstokg_local.cli.commands import app
 from infra.specs import ROOT
+from tests.builders import ran
 
-FILES = subprocess.run(
-    ["git", "ls-files"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True
-).stdout.split()
+FILES = ran("git", "ls-files", cwd=ROOT, check=True).stdout.split()
 PAGES = [name for name in FILES if name.endswith(".md") and name != "CHANGELOG.md"]
 SOURCES = "\n".join(
     (ROOT / name).read_text("utf-8")
@@ -23,27 +22,17 @@ SOURCES = "\n".join(
 TESTS = set(re.findall(r"def (test_\w+)", SOURCES)) | {Path(name).stem for name in FILES}
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
 VARIABLES = {variable(name) for name in NAMES} | set(re.findall(r"\bDOCSTOKG_[A-Z_]+\b", SOURCES))
-COMMANDS = {
-    command.name or command.callback.__name__
-    for command in app.registered_commands
-    if command.callback
-}
-COMMANDS |= {group.name for group in app.registered_groups if isinstance(group.name, str)} | {
-    "eval"
-}
+COMMANDS = set(get_command(app).commands)
 
 
 def unknown(page: str) -> Iterator[str]:
     text = (ROOT / page).read_text("utf-8")
-    for name in re.findall(r"\bDOCSTOKG_[A-Z_]*[A-Z]\b(?!_)", text):
-        if name not in VARIABLES:
-            yield f"setting {name}"
-    for name in re.findall(r"`docstokg ([a-z][a-z-]+)", text):
-        if name not in COMMANDS:
-            yield f"command {name}"
-    for name in re.findall(r"`make ([a-z][a-z-]+)", text):
-        if name not in TARGETS:
-            yield f"make target {name}"
+    for kind, pattern, known in (
+        ("setting", r"\bDOCSTOKG_[A-Z_]*[A-Z]\b(?!_)", VARIABLES),
+        ("command", r"`docstokg ([a-z][a-z-]+)", COMMANDS),
+        ("make target", r"`make ([a-z][a-z-]+)", TARGETS),
+    ):
+        yield from (f"{kind} {name}" for name in re.findall(pattern, text) if name not in known)
     for name in re.findall(r"`(test_\w+?)(?:\.\.\.|\.py)?`", text):
         if not any(test_name.startswith(name) for test_name in TESTS):
             yield f"test {name}"

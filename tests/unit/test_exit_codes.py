@@ -5,13 +5,15 @@ import sys
 
 import pytest
 
+from tests.builders import ran
+
 # What a native library does whose thread is still at work when the interpreter is taken apart.
 LEFT_BEHIND = """
 import atexit, os, sys, threading, time
 from docstokg_local.cli.exit_codes import leave
 class Native:
     def __del__(self):
-        if threading.active_count() > {others}:
+        if threading.active_count() > 1:
             os.abort()
 sys.modules["native"] = Native()
 atexit.register(lambda: print("last words"))
@@ -23,10 +25,8 @@ print("said")
 
 
 def run_to_end(end: str, *, has_leftover: bool) -> subprocess.CompletedProcess[str]:
-    code = LEFT_BEHIND.format(end=end, left=has_leftover, others=1)
-    return subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
-    )
+    code = LEFT_BEHIND.format(end=end, left=has_leftover)
+    return ran(sys.executable, "-c", code, timeout=60)
 
 
 @pytest.mark.parametrize("has_leftover", [False, True])

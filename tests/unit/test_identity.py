@@ -13,6 +13,7 @@ def test_the_keys_are_those_that_stores_hold() -> None:
     assert identity.chunk_key(uuid) == int(uuid.replace("-", "")[:16], 16) >> 1
     assert identity.chunk_key("no uuid") == 3035378598366666203
     assert identity.entity_key("default", "HP:0001250") == 332614153572664016
+    assert identity.namespaced("a", "b") == "a/b"
     relation = RelationRecord(namespace="default", source="a", type="is_a", target="b")
     assert identity.relation_row(relation)["key"] == 3875994975283466006
     assert identity.entity_id("Seizure") == "ent:4b879e9f69bb529b"
@@ -33,12 +34,6 @@ def test_kinds_of_ids_are_recognised(text: str, prefix: str, curie: bool, is_own
     assert identity.is_curie(text) is curie
     assert identity.is_own_id(text) is is_own
     assert identity.is_id(text) is (curie or (is_own and len(text) == 20))
-
-
-def test_keys_tell_namespaces_and_kinds_apart() -> None:
-    assert identity.entity_key("a", "b") != identity.entity_key("b", "b")
-    assert identity.namespaced("a", "b") == "a/b"
-    assert 0 <= identity.entity_key("a", "b") < 2**63
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Size limit of MCP results: fewer elements, `more`, shortened texts."""
 
-import json
 from typing import Any
 
 import pytest
@@ -11,17 +10,15 @@ from docstokg_functions.mcp.size_limit import TooLarge, byte_count, cut
 PASSAGE = "The Orkel pump delivers 85 litres per minute. "
 
 
-def citations(count: int, times: int = 1) -> list[dict[str, Any]]:
-    return [
-        {"marker": f"[{n}]", "passage": PASSAGE * times, "uuid": "u" * 36} for n in range(count)
-    ]
+def citations(count: int) -> list[dict[str, Any]]:
+    return [{"marker": f"[{n}]", "passage": PASSAGE, "uuid": "u" * 36} for n in range(count)]
 
 
 def test_a_result_within_the_limit_is_complete() -> None:
     document = {"citations": citations(3)}
-    assert cut(document, ("citations",), None) == {"more": 0, **document}
-    limit = byte_count({"more": 0, **document})
-    assert cut(document, ("citations",), limit) == {"more": 0, **document}
+    complete = {"more": 0, **document}
+    for limit in (None, byte_count(complete)):
+        assert cut(document, ("citations",), limit) == complete
 
 
 @pytest.mark.parametrize("limit", range(200, 1600, 70))
@@ -72,16 +69,15 @@ def test_a_single_long_passage_is_shortened(text: str) -> None:
 
 
 def test_a_limit_without_room_is_refused() -> None:
-    with pytest.raises(TooLarge):
-        cut({"timings": {str(n): n for n in range(99)}, "citations": []}, ("citations",), 400)
-    with pytest.raises(TooLarge):
-        cut({"numbers": list(range(999))}, (), 400)
+    numbers = {"numbers": list(range(999))}
+    for document, parts in (({**numbers, "citations": []}, ("citations",)), (numbers, ())):
+        with pytest.raises(TooLarge):
+            cut(document, parts, 400)
 
 
 def test_a_problem_keeps_its_first_errors() -> None:
     errors = [{"path": f"$.filter.{n}", "message": "must be a string"} for n in range(50)]
     problem = {"status": 400, "detail": "The request has 50 errors.", "errors": errors}
     result = cut(problem, ("errors",), 400)
-    assert json.loads(json.dumps(result)) == result
     assert result["errors"] == errors[: len(result["errors"])] != []
     assert result["status"] == 400

@@ -1,25 +1,28 @@
 """A file of a model arrives whole, from where its fetch broke off, or not at all."""
 
 import hashlib
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import override
 
 import pytest
 
 from docstokg.errors import Unavailable, WrongAnswer
 from docstokg_local.cli.model_fetching import BLOCK, fetch_file
+from tests.loopback import Quiet
+from tests.model_server import listening
 
 CONTENT = bytes(range(256)) * 20_000
 HASH = hashlib.sha256(CONTENT).hexdigest()
 
 
-class Dropping(BaseHTTPRequestHandler):
+class Dropping(Quiet):
     """Sends on, then drops every connection after half of the file; knows ranges."""
 
+    protocol_version = "HTTP/1.0"
     begun: list[int] = []
 
+    @override
     def do_GET(self) -> None:
         if self.path == "/latest/model.onnx":
             self.send_response(302)
@@ -34,18 +37,12 @@ class Dropping(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(CONTENT[begin:][: len(CONTENT) // 2])
 
-    def log_message(self, *_: object) -> None:
-        return
-
 
 @pytest.fixture
 def url() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Dropping)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
     Dropping.begun.clear()
-    yield f"http://127.0.0.1:{server.server_port}/latest/model.onnx"
-    server.shutdown()
-    server.server_close()
+    with listening(Dropping) as port:
+        yield f"http://127.0.0.1:{port}/latest/model.onnx"
 
 
 def test_a_fetch_resumes_where_it_was_broken_off(url: str, tmp_path: Path) -> None:

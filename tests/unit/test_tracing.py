@@ -9,6 +9,7 @@ import pytest
 from moto import mock_aws
 
 from docstokg_local.cli.tracing import aws_log_lines, lines_of, request_report
+from tests.signatures import be_a_role
 
 
 def line(event: str, at: int, level: str = "INFO", request: str = "r-1", **fields: Any) -> str:
@@ -47,9 +48,7 @@ def test_without_a_failure_doubts_then_degradations_are_named(logged: str, last:
 def test_log_lines_come_from_functions_of_their_environment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "test")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
+    be_a_role(monkeypatch)
     logs, stacks = boto3.client("logs"), boto3.client("cloudformation")
     logged = {
         "FunctionsRetrieveLogs1A2B": [SEARCH_FAILED, line("a", 1, request="r-2")],

@@ -1,6 +1,5 @@
 """A user's program with the client, as `mypy --strict` sees it."""
 
-import subprocess
 import sys
 import typing
 from pathlib import Path
@@ -9,6 +8,7 @@ import pytest
 from pydantic import BaseModel
 
 from docstokg.contracts import fields, request
+from tests.builders import ran
 
 RIGHT = """
 from docstokg.client import Client
@@ -42,8 +42,8 @@ def errors(folder: Path, program: str) -> set[int]:
     """Return the lines with errors."""
     file = folder / "program.py"
     file.write_text(program)
-    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(folder), str(file)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
+    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", folder, file]
+    done = ran(*command, cwd=folder)
     assert done.stderr == "", done.stderr
     lines = [line.split(":") for line in done.stdout.splitlines() if ": error:" in line]
     assert {Path(line[0]).name for line in lines} <= {"program.py"}, done.stdout

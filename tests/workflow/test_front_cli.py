@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from docstokg_local.cli.stores import default_store, settings_of
-from tests.builders import ran
+from tests.builders import ran, write_files
 from tests.workflow.conftest import Cli
 
 QUESTION = "What are seizures in children?"
@@ -45,10 +45,8 @@ def test_the_answer_alone(cli: Cli) -> None:
 def test_the_options_are_the_request(cli: Cli) -> None:
     options = ("--top-k", 2, "--no-graph", "--filter", "doc_id=d-dravet", "--filter", "year=2021")
     response = json.loads(cli("ask", QUESTION, "--json", *options)[1])
-    assert (response["metadata"]["top_k"], response["metadata"]["kg_expansion_enabled"]) == (
-        2,
-        False,
-    )
+    metadata = response["metadata"]
+    assert (metadata["top_k"], metadata["kg_expansion_enabled"]) == (2, False)
     assert {c["doc_id"] for c in response["citations"]} == {"d-dravet"}
     code, _, err = cli("ask", QUESTION, "--filter", "year")
     assert code == 2
@@ -79,23 +77,16 @@ def test_an_absent_server_is_named_with_a_remedy(cli: Cli, small_store: Path) ->
 
 
 def test_a_reader_who_goes_away_is_no_error(small_store: Path, cache_dir: Path) -> None:
-    environment = {
-        **os.environ,
-        "DOCSTOKG_INDEX_URL": f"sqlite:///{small_store}",
-        "DOCSTOKG_CACHE_DIR": str(cache_dir),
-    }
+    store = f"sqlite:///{small_store}"
+    environment = {**os.environ, "DOCSTOKG_CACHE_DIR": str(cache_dir)}
+    command = [sys.executable, "-c", CODE, "ask", QUESTION, "--index", store]
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "wb") as pipe:
         done = subprocess.run(
-            [sys.executable, "-c", CODE, "ask", QUESTION],
-            check=False,
-            stdout=pipe,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=environment,
+            command, stdout=pipe, stderr=subprocess.PIPE, env=environment, check=False
         )
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_each_folder_has_a_separate_named_store(
@@ -119,14 +110,12 @@ def test_each_folder_has_a_separate_named_store(
 
 
 def test_files_are_for_their_owner_only(tmp_path: Path) -> None:
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "a.md").write_text("The gate opens at dawn.")
+    folder = write_files(tmp_path / "in", {"a.md": "The gate opens at dawn."})
     home = tmp_path / "home"
     home.mkdir()
     options = ["--no-embed", "--index", f"sqlite:///{home}/s.sqlite", "--rejects", f"{home}/r"]
     environment = {**os.environ, "DOCSTOKG_CACHE_DIR": str(home / "cache")}
-    command = [sys.executable, "-c", CODE, "load", tmp_path / "in"]
-    ran(*command, *options, env=environment, check=True)
+    ran(sys.executable, "-c", CODE, "load", folder, *options, env=environment, check=True)
     files = list(home.rglob("*"))
     assert {"s.sqlite", "r"} <= {path.name for path in files}
     assert not [path for path in files if path.stat().st_mode & 0o077]
@@ -134,9 +123,5 @@ def test_files_are_for_their_owner_only(tmp_path: Path) -> None:
 
 def test_an_export_is_loaded_under_any_file_name(cli: Cli, tmp_path: Path) -> None:
     file, other = tmp_path / "saved.backup", tmp_path / "other.sqlite"
-    code, _, err = cli("export", "default", file)
-    assert code == 0, err
-    code, _, err = cli("load", file, store=other)
-    assert code == 0, err
-    digest = cli("doctor", "--digest", store=other)[1]
-    assert digest == cli("doctor", "--digest")[1]
+    assert cli("export", "default", file)[0] == cli("load", file, store=other)[0] == 0
+    assert cli("doctor", "--digest", store=other)[1] == cli("doctor", "--digest")[1]

@@ -11,7 +11,7 @@ import typer
 
 from docstokg.errors import LoadError, Misconfigured
 from docstokg_local.cli.entities import entities
-from docstokg_local.cli.exit_codes import DONE, NOT_GOOD, NOT_VERIFIED, leave, run
+from docstokg_local.cli.exit_codes import DONE, NOT_VERIFIED, finish, leave, run
 from docstokg_local.cli.options import (
     Graph,
     Index,
@@ -25,7 +25,7 @@ from docstokg_local.cli.options import (
     option,
     wiring_of,
 )
-from docstokg_local.cli.printing import counted, echo
+from docstokg_local.cli.printing import counted, echo, print_json
 from docstokg_local.cli.receipts import receipt_key
 from docstokg_local.cli.stores import settings_of
 from docstokg_local.cli.tracing import trace
@@ -130,7 +130,7 @@ def load(  # noqa: PLR0913 - one parameter an option
         chosen = context.get_parameter_source("namespace")
         name = None if chosen is None or chosen.name == "DEFAULT" else namespace
         good = read_export(wiring, sources[0], name, replace_docs, rejects)
-        raise typer.Exit(DONE if good else NOT_GOOD)
+        finish(good)
     options = LoadOptions(
         namespace,
         embed=not no_embed,
@@ -149,7 +149,7 @@ def load(  # noqa: PLR0913 - one parameter an option
                 show_load(report, log)
     except OSError as broken:
         raise LoadError(f"{broken.filename or rejects}: {broken.strerror}") from broken
-    raise typer.Exit(NOT_GOOD if log.count or report.kept_back else DONE)
+    finish(not (log.count or report.kept_back))
 
 
 @app.command()
@@ -212,8 +212,7 @@ def list_(
     from docstokg_local.cli.documents import list_loaded
 
     wiring = wiring_of(index, graph, verbose=not as_json)
-    is_listed = list_loaded(wiring, namespace, documents, entities, as_json)
-    raise typer.Exit(DONE if is_listed else NOT_GOOD)
+    finish(list_loaded(wiring, namespace, documents, entities, as_json))
 
 
 @app.command()
@@ -257,7 +256,7 @@ def delete(
         erase_outputs(space, doc_id, paths, wiring.object_store())
     if count == 0:
         echo(f"{target}: not found, nothing was removed", err=True)
-        raise typer.Exit(NOT_GOOD)
+        finish(False)
     echo(f"{target}: {counted(count, 'chunk')} removed")
 
 
@@ -344,8 +343,7 @@ def ask(  # noqa: PLR0913 - one parameter an option
     if synthesize is not None:
         body = with_answer(body, synthesize)
     form: Shown = "json" if as_json else "answer" if answer_only else "all"
-    good = ask_and_show(wiring, body, form, citations, receipt)
-    raise typer.Exit(DONE if good else NOT_GOOD)
+    finish(ask_and_show(wiring, body, form, citations, receipt))
 
 
 @app.command()
@@ -434,8 +432,7 @@ def evaluate(  # noqa: PLR0913 - one parameter an option
         except OSError as broken:
             raise LoadError(f"{json_file}: {broken.strerror}") from broken
     display(report)
-    errors = report["errors"] if verifier else report["runs"][0]["errors"]
-    raise typer.Exit(NOT_GOOD if errors else DONE)
+    finish(not (report if verifier else report["runs"][0])["errors"])
 
 
 @app.command()
@@ -473,7 +470,7 @@ def verify(
     show_findings(findings, proven)
     if offline:
         echo(COVERED)
-    raise typer.Exit(NOT_GOOD if findings else DONE)
+    finish(not findings)
 
 
 app.command("receipt-key")(receipt_key)
@@ -500,7 +497,6 @@ def check(  # noqa: PLR0913 - the command line is the signature
     Exit code 0: every sentence is supported; 1: one is not, a marker is invalid or the draft is
     inconsistent with the graph; 3: not verified.
     """
-    from docstokg_local.cli.display import print_json
     from docstokg_local.cli.draft_check import check_file, show_check
 
     cited = json_file(citations, dict) if citations else None
@@ -512,9 +508,9 @@ def check(  # noqa: PLR0913 - the command line is the signature
     else:
         show_check(text, status, body)
     if status != 200 or body["grounding"]["grounded"] is False:
-        raise typer.Exit(NOT_GOOD)
+        finish(False)
     if body["consistency"] is not None and not body["consistency"]["ok"]:
-        raise typer.Exit(NOT_GOOD)
+        finish(False)
     raise typer.Exit(DONE if body["grounding"]["grounded"] else NOT_VERIFIED)
 
 
@@ -542,7 +538,7 @@ def doctor(
     if digest:
         examination.show_digest(wiring, namespace or [])
         return
-    raise typer.Exit(DONE if examination.report(wiring, check=check) else NOT_GOOD)
+    finish(examination.report(wiring, check=check))
 
 
 app.command()(trace)
@@ -602,7 +598,7 @@ def demo(
     fetch_at_first_run(settings_of(index, graph).embed_provider)
     urls = (("--index", index), ("--graph", graph))
     options = [word for name, url in urls if url is not None for word in (name, url)]
-    raise typer.Exit(DONE if run_demo(wiring_of(index, graph), full, options) else NOT_GOOD)
+    finish(run_demo(wiring_of(index, graph), full, options))
 
 
 def main() -> None:

@@ -31,7 +31,7 @@ from docstokg.domain.answer.grounding import place_in_words, proof
 from docstokg.domain.answer.notices import SYNTHESIS_UNAVAILABLE
 from docstokg.loading.context import LoadReport
 from docstokg.loading.read.rejects import RejectLog, harmless
-from docstokg_local.cli.printing import counted, echo, printable, printable_json
+from docstokg_local.cli.printing import counted, echo, printable
 from docstokg_local.cli.reasons import in_words
 
 STEPS = (
@@ -285,11 +285,11 @@ def show_answer(response: Json, limit: int) -> None:
         out.print("no citations")
     if response["answer"]:
         _show_written(out, response)
-    for note in response.get("notes", ()):
+    for note in response["notes"]:
         out.print(escape(note))
     for warning in without_general(response["warnings"]):
         out.print(f"[yellow]warning:[/] {escape(warning)}")
-    if diagnostics := response.get("diagnostics"):
+    if diagnostics := response["diagnostics"]:
         if citations:
             _show_diagnostics(out, diagnostics, citations)
         if diagnostics["degraded"]:
@@ -318,8 +318,7 @@ def _show_written(out: Console, response: Json) -> None:
         answer = Text(line)
         answer.highlight_regex(r"\[\d+\]", "bold cyan")
         out.print(answer)
-    grounding = response.get("grounding")
-    if grounding:
+    if grounding := response["grounding"]:
         line = f"confidence {response['confidence']:.2f} ({response['confidence_level']})"
         line += f", coverage {grounding['coverage']:.2f}, {proof(grounding)}"
         out.print(line, style="dim")
@@ -386,14 +385,13 @@ def snippet_line(citation: Json) -> str:
 
 def path_line(citation: Json) -> str:
     """Return how the graph led to a citation: path (`A -type-> B`), mention or walk; "" if not."""
-    evidence = citation.get("kg_evidence")
-    if not evidence:
+    if not (evidence := citation["kg_evidence"]):
         return FOUND_BY_WALK if citation["kg_path"] else ""
     name, identifier = evidence["matched_entity"], evidence["entity_id"]
     # An id derived from the name adds no information.
     name = name if _is_made_up(identifier) else f"{name} ({identifier})"
     if evidence["path"]:
-        ends = {citation["kg_path"][0]: evidence.get("related_to")}
+        ends = {citation["kg_path"][0]: evidence["related_to"]}
         ends[evidence["entity_id"]] = evidence["matched_entity"]
         steps = [
             f"{_label(edge['src'], ends)} -{edge['type']}-> {_label(edge['dst'], ends)}"
@@ -429,21 +427,16 @@ def _show_diagnostics(out: Console, diagnostics: Json, citations: Sequence[Json]
 def show_problem(problem: Json) -> None:
     """Print a problem+json body on standard error; invalid input is named by its option."""
     err = notes()
-    if problem.get("status") == 400 and problem.get("errors"):
+    if problem["status"] == 400 and problem["errors"]:
         for error in problem["errors"]:
-            path = str(error["path"])
+            path = error["path"]
             head = next((p for p in OPTIONS if path == p or path.startswith(f"{p}.")), None)
             name = OPTIONS[head] + path[len(head) :] if head else path
             err.print(f"docstokg: {name}: {error['message']}", markup=False)
         return
     err.print(
-        f"[red]{problem.get('status')} {escape(str(problem.get('title')))}[/] "
-        f"({escape(str(problem.get('code')))}): {escape(str(problem.get('detail')))}"
+        f"[red]{problem['status']} {escape(problem['title'])}[/] "
+        f"({escape(problem['code'])}): {escape(problem['detail'])}"
     )
-    for error in problem.get("errors", ()):
+    for error in problem["errors"]:
         err.print(f"  {escape(error['path'])}: {escape(error['message'])}")
-
-
-def print_json(value: object) -> None:
-    """Write indented JSON to standard output."""
-    sys.stdout.write(printable_json(value) + "\n")

@@ -12,7 +12,7 @@ from docstokg.domain.deadline import Deadline
 from docstokg.domain.vectors import pack
 from docstokg.ports import SearchIndex, every_document
 from docstokg_functions.documents.listing import states
-from docstokg_local.cli.printing import agreed, counted, echo
+from docstokg_local.cli.printing import agreed, counted, echo, print_json
 from docstokg_local.server.authentication import EVERYBODY
 
 if TYPE_CHECKING:
@@ -54,8 +54,6 @@ def list_loaded(
                 for item in wiring.graph_writer().most_mentioned(name, MOST_MENTIONED)
             ]
     if as_json:
-        from docstokg_local.cli.display import print_json
-
         print_json({"namespaces": summaries})
     elif not summaries:
         echo("nothing is loaded" + (f" in {namespace}" if namespace else ""), err=True)

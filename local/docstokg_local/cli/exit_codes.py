@@ -7,6 +7,8 @@ import threading
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+import typer
+
 from docstokg.errors import DocsToKGError, LoadError, Misconfigured
 from docstokg_local.cli.printing import echo
 
@@ -37,6 +39,11 @@ def run(command: Callable[..., Any], arguments: list[str] | None = None) -> int:
         return _reader_gone()
     # Typer handles a closed pipe itself, with this wrapper and exit code 1.
     return DONE if type(sys.stdout).__name__ == "PacifyFlushWrapper" else code
+
+
+def finish(is_good: bool) -> NoReturn:
+    """End a command with exit code 0 or 1."""
+    raise typer.Exit(DONE if is_good else NOT_GOOD)
 
 
 def _reader_gone() -> int:

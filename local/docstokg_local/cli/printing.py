@@ -29,6 +29,11 @@ def echo(text: str, *, err: bool = False, end: str = "\n") -> None:
     stream.flush()
 
 
+def print_json(value: object) -> None:
+    """Print indented JSON to standard output."""
+    echo(printable_json(value))
+
+
 def agreed(question: str) -> bool:
     """Ask on standard error; return whether the reply is yes."""
     echo(f"{question} [y/N] ", err=True, end="")

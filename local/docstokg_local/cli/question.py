@@ -16,7 +16,7 @@ from docstokg.contracts.request import padded
 from docstokg.contracts.routes import RouteName
 from docstokg.domain.deadline import Deadline
 from docstokg.ports import Workflow
-from docstokg_local.cli.printing import echo
+from docstokg_local.cli.printing import echo, print_json
 from docstokg_local.cli.receipts import save_receipt
 from docstokg_local.server.authentication import EVERYBODY
 
@@ -148,7 +148,7 @@ def ask_and_show(
     With "answer": an answer; else, a response. Errors are printed on standard error with remedies.
     `receipt`: file of the response, else `LoadError`.
     """
-    from docstokg_local.cli.display import print_json, show_answer
+    from docstokg_local.cli.display import show_answer
     from docstokg_local.engine.workflow import LocalWorkflow
 
     if form != "json" and (missing := _no_store(wiring)):

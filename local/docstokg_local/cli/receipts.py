@@ -9,9 +9,8 @@ import typer
 
 from docstokg.contracts import Json
 from docstokg.errors import LoadError
-from docstokg_local.cli.exit_codes import DONE
 from docstokg_local.cli.options import argument, text_file
-from docstokg_local.cli.printing import echo, printable_json
+from docstokg_local.cli.printing import echo, print_json, printable_json
 
 NEXT = """{file} contains the private key: keep it secret, and back it up.
 Next: set DOCSTOKG_RECEIPT_KEY={file}
@@ -41,8 +40,8 @@ def receipt_key(
 
     if file.exists():
         keys = ReceiptKeys.signing(text_at(str(file)), str(file))
-        echo(printable_json(keys.key_set()))
-        raise typer.Exit(DONE)
+        print_json(keys.key_set())
+        return
     keys = ReceiptKeys.make()
     try:
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -50,7 +49,7 @@ def receipt_key(
             opened.write(keys.private_pem())
     except OSError as broken:
         raise LoadError(f"{file}: {broken.strerror}") from broken
-    echo(printable_json(keys.key_set()))
+    print_json(keys.key_set())
     echo(NEXT.format(file=file.resolve()), err=True)
 
 

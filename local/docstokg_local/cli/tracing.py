@@ -10,7 +10,7 @@ import typer
 
 from docstokg.contracts import Json
 from docstokg.domain.deadline import Deadline
-from docstokg_local.cli.exit_codes import DONE, NOT_GOOD
+from docstokg_local.cli.exit_codes import finish
 from docstokg_local.cli.options import Index, argument, flag, option, wiring_of
 from docstokg_local.cli.printing import echo
 
@@ -112,9 +112,9 @@ def trace(
             wiring_of(index, None, log=False).trace_store().read(request_id, Deadline.after(READ_S))
         )
         echo("\n".join(trace_lines(message)) if message else f"no stored trace of {request_id}")
-        raise typer.Exit(DONE if message else NOT_GOOD)
+        finish(message is not None)
     import boto3
 
     lines = lines_of(aws_log_lines(boto3.client, environment, request_id), request_id)
     echo("\n".join(request_report(lines)) if lines else f"no log line has the id {request_id}")
-    raise typer.Exit(DONE if lines else NOT_GOOD)
+    finish(bool(lines))

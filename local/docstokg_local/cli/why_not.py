@@ -2,11 +2,9 @@
 
 from typing import Annotated, Any
 
-import typer
-
-from docstokg_local.cli.exit_codes import DONE, NOT_GOOD
+from docstokg_local.cli.exit_codes import finish
 from docstokg_local.cli.options import Graph, Index, NamespaceOrNone, argument, flag, wiring_of
-from docstokg_local.cli.printing import echo
+from docstokg_local.cli.printing import echo, print_json
 
 
 def why_not(
@@ -18,7 +16,6 @@ def why_not(
     graph: Graph = None,
 ) -> None:
     """Show at which stage an expected document was lost, and by how much."""
-    from docstokg_local.cli.display import print_json
     from docstokg_local.cli.question import submit
     from docstokg_local.engine.workflow import LocalWorkflow
 
@@ -31,7 +28,7 @@ def why_not(
         print_json(outcome.body)
     else:
         _print_stages(outcome.status, outcome.body)
-    raise typer.Exit(DONE if outcome.status == 200 else NOT_GOOD)
+    finish(outcome.status == 200)
 
 
 def _print_stages(status: int, body: dict[str, Any]) -> None:

@@ -61,37 +61,33 @@ EXAMPLE: Json = {
 class Described(NamedTuple):
     """Reply, problems and body of a route without models in ROUTES."""
 
-    status: int
-    model: str
     text: str
     problems: Collection[int]
+    model: str = ""
     body: str = ""
+    status: int = 200
 
 
+_BUSY = (429, 503, 504)
 _FOUND = (400, 403, 404, 503, 504)
+_CONVERSATION = ("The answer; also when degraded, see `docstokg`", (400, 403, 413, 415, *_BUSY))
 _QUEUED = "The job is queued; its state is at GET /v1/jobs/{job_id}"
 _DESCRIBED: dict[RouteName, Described] = {
-    "chat": Described(
-        200, "ChatCompletion", "The answer; also when degraded, see `docstokg`",
-        (400, 403, 413, 415, 429, 503, 504), "ChatRequest",
-    ),
-    "responses": Described(
-        200, "ModelResponse", "The answer; also when degraded, see `docstokg`",
-        (400, 403, 413, 415, 429, 503, 504), "ResponsesRequest",
-    ),
-    "models": Described(200, "ModelList", "The models", (429, 503, 504)),
-    "model": Described(200, "ListedModel", "The model", (404, 429, 503, 504)),
-    "mcp": Described(200, "", _MCP_REPLIES[200], (403, 413, 415, 504)),
-    "health": Described(200, "Health", "ok or degraded", ()),
+    "chat": Described(*_CONVERSATION, "ChatCompletion", "ChatRequest"),
+    "responses": Described(*_CONVERSATION, "ModelResponse", "ResponsesRequest"),
+    "models": Described("The models", _BUSY, "ModelList"),
+    "model": Described("The model", (404, *_BUSY), "ListedModel"),
+    "mcp": Described(_MCP_REPLIES[200], (403, 413, 415, 504)),
+    "health": Described("ok or degraded", (), "Health"),
     "load": Described(
-        202, "JobAccepted", _QUEUED, (*_FOUND, 409, 413, 415, 429), "DocumentsRequest"
+        _QUEUED, (*_FOUND, 409, 413, 415, 429), "JobAccepted", "DocumentsRequest", 202
     ),
-    "documents": Described(200, "DocumentPage", "A page, by doc_id", (400, 403, 503, 504)),
-    "delete": Described(202, "JobAccepted", "The job is queued", (*_FOUND, 429)),
-    "page": Described(200, "", "The page", _FOUND),
-    "job": Described(200, "Job", "The job", (400, 404, 503, 504)),
-    "cancel": Described(200, "Job", "The job, ended", _FOUND),
-    "namespaces": Described(200, "NamespaceList", "By name", (503, 504)),
+    "documents": Described("A page, by doc_id", (400, 403, 503, 504), "DocumentPage"),
+    "delete": Described("The job is queued", (*_FOUND, 429), "JobAccepted", status=202),
+    "page": Described("The page", _FOUND),
+    "job": Described("The job", (400, 404, 503, 504), "Job"),
+    "cancel": Described("The job, ended", _FOUND, "Job"),
+    "namespaces": Described("By name", (503, 504), "NamespaceList"),
 }  # fmt: skip
 _SEGMENT = {"type": "string", "minLength": 1, "maxLength": 512}
 _NAMESPACE = {"type": "string", "pattern": NAMESPACE_PATTERN, "default": "default"}
@@ -172,9 +168,9 @@ def _operation(route: Route) -> Json:
     reply, body = (name.partition(".")[2] for name in (route.reply, route.request))
     every = _PROBLEMS.keys() - ({404} if route.name != "explain" else {409})
     row = _DESCRIBED.get(route.name) or (
-        Described(200, reply, "Also when degraded; see diagnostics", every, body)
+        Described("Also when degraded; see diagnostics", every, reply, body)
         if body
-        else Described(200, reply, "The reply", (429, 503, 504))
+        else Described("The reply", _BUSY, reply)
     )
     wrong: set[int] = set() if route.open else {401, 500, *row.problems}
     error = (

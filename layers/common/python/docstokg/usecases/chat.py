@@ -203,7 +203,8 @@ def _question(
 ) -> tuple[RAGRequest | None, ChatPlan | None, list[FieldProblem]]:
     conversation = Conversation(chat)
     if refused := _unsupported(chat, conversation):
-        return None, None, refused
+        path, code, message = refused
+        return None, None, [FieldProblem(path=path, code=code, message=message)]
     document = json.dumps(conversation.body(models), ensure_ascii=False)
     request, errors = parse(document.encode("utf-8", "surrogatepass"), RAGRequest)
     options = chat.stream_options
@@ -219,23 +220,22 @@ def _question(
     return request, plan, [conversation.chat_problem(error) for error in errors]
 
 
-def _unsupported(chat: ChatRequest, conversation: Conversation) -> list[FieldProblem]:
+def _unsupported(chat: ChatRequest, conversation: Conversation) -> tuple[str, str, str] | None:
+    """Return path, code and message of what a chat requires and this service lacks."""
     if conversation.place is None:
-        message = "must hold a message whose role is user"
-        return [FieldProblem(path="$.messages", code="question_missing", message=message)]
+        return "$.messages", "question_missing", "must hold a message whose role is user"
     if chat.tool_choice not in (None, "none", "auto"):
         message = "no tools are called here; send none or auto"
-        return [FieldProblem(path="$.tool_choice", code="tools_unsupported", message=message)]
+        return "$.tool_choice", "tools_unsupported", message
     form = chat.response_format
     if form and form.type == "json_object" and _has_foreign_schema(conversation.style or ""):
         message = "send the schema as json_schema; json_object has fields of its own"
-        return [FieldProblem(path="$.response_format", code=NO_SCHEMA, message=message)]
+        return "$.response_format", NO_SCHEMA, message
     schema = form and form.json_schema
     if schema and not set(schema.schema_.required) <= set(_JSON_FIELDS):
         message = f"may require only {', '.join(_JSON_FIELDS)}"
-        path = "$.response_format.json_schema"
-        return [FieldProblem(path=path, code=NO_SCHEMA, message=message)]
-    return []
+        return "$.response_format.json_schema", NO_SCHEMA, message
+    return None
 
 
 def _has_foreign_schema(style: str) -> bool:
