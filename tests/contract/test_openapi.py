@@ -26,8 +26,8 @@ from docstokg_local.server.jobs import lock_of
 from docstokg_local.server.lease import Lease
 from docstokg_local.server.openapi import document_text
 from docstokg_local.server.pages import page_routes
+from tests.builders import settings_at
 from tests.conftest import copy_of, started
-from tests.embedded_store import settings_at
 
 PUBLISHED = Path(__file__).resolve().parents[2] / "docs" / "openapi.json"
 NOT_IN_THE_CONTRACT = {"/metrics", "/"}
