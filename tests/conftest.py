@@ -276,7 +276,7 @@ def started(settings: Any, ports: Any = None, write: Callable[[str], object] | N
     telemetry = Telemetry(sink, write or [].append, reveal=settings.rag_log_snippets)
     wiring = Wiring(settings, telemetry, ports)
     try:
-        yield application(settings, wiring, sink)
+        yield application(wiring, sink)
     finally:
         wiring.close()
 

@@ -65,7 +65,7 @@ def served(
         wiring = Wiring(settings, telemetry, {**base_ports, **failing_ports})
         stack.callback(wiring.close)
         stack.callback(plain.close)
-        client = TestClient(application(settings, wiring, sink), raise_server_exceptions=False)
+        client = TestClient(application(wiring, sink), raise_server_exceptions=False)
         yield stack.enter_context(client), list(failing_ports.values())
 
 

@@ -325,6 +325,21 @@ def test_a_passage_is_followed_through_every_stage(client: Any) -> None:
     assert [s["stage"] for s in off["stages"]] == [*searched, "budget"]
 
 
+def test_a_passage_below_place_100_needs_another_question(
+    tmp_path: Path, cache_dir: Path, client_for: Any
+) -> None:
+    texts = [f"Letter {n} sends thanks." for n in range(80)]
+    texts += [f"Windmills grind grain {n}." for n in range(80, 160)]
+    chunks = [{"id": f"c{n}", "doc_id": f"d{n}", "text": text} for n, text in enumerate(texts)]
+    client = client_for(store_of(tmp_path, cache_dir, {"chunks.jsonl": chunks}))
+    windmills = [explained(client, expect={"doc_id": f"d{n}"}) for n in range(96, 140, 8)]
+    low = [reply for reply in windmills if (reply["stages"][0]["rank"] or 0) > 100]
+    assert low
+    for reply in low:
+        assert reply["lost_at"] == "selection"
+        assert reply["would_have_helped"] == ["a question that names what the passage is about"]
+
+
 def test_explain_refuses_fields_of_an_answer(client: Any) -> None:
     unused = set(fields(RAGRequest)) - set(fields(ExplainRequest))
     assert {f"$.{path}" for path in unused if not path.startswith("limits.")} == ANSWER_FIELDS - {

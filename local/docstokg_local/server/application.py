@@ -11,7 +11,6 @@ from starlette.routing import Route
 
 from docstokg.adapters.sqlite.jobs import SqliteJobs
 from docstokg.errors import DocsToKGError, cause
-from docstokg.settings import Settings
 from docstokg.usecases.chat_reply import WARNING_HEADER
 from docstokg.wiring import Wiring
 from docstokg_local.engine.workflow import LocalWorkflow
@@ -30,21 +29,15 @@ from docstokg_local.server.tracing import Traced, tracer_of
 COMPRESSED_FROM = 1024
 
 
-def application(
-    settings: Settings,
-    wiring: Wiring,
-    sink: PrometheusSink,
-    host: str = "127.0.0.1",
-) -> Starlette:
+def application(wiring: Wiring, sink: PrometheusSink, host: str = "127.0.0.1") -> Starlette:
     """Return the ASGI application; raise `Misconfigured` for an invalid keys file.
 
     `wiring` reports to `sink`, which `GET /metrics` shows. `host`: the bound address.
     """
+    settings = wiring.settings
     authentication = Authentication(settings, wiring.telemetry)
     workflow = LocalWorkflow(wiring)
-    endpoints = Endpoints(
-        settings, wiring, workflow, authentication, _job_runner(settings, wiring), host
-    )
+    endpoints = Endpoints(settings, wiring, workflow, authentication, _job_runner(wiring), host)
     app = Starlette(
         routes=[
             *starlette_routes(endpoints.of),
@@ -73,10 +66,10 @@ def application(
     return app
 
 
-def _job_runner(settings: Settings, wiring: Wiring) -> JobRunner:
+def _job_runner(wiring: Wiring) -> JobRunner:
     queue = wiring.job_queue()
     assert isinstance(queue, SqliteJobs)
-    job_runner = JobRunner(settings, queue, wiring.telemetry)
+    job_runner = JobRunner(wiring.settings, queue, wiring.telemetry)
     wiring.override("job_runner", job_runner)
     job_runner.wake()
     return job_runner

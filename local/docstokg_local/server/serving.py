@@ -172,7 +172,7 @@ def application(settings: Settings, host: str) -> "Starlette":
     sink = PrometheusSink(settings.process_dir)
     telemetry = Telemetry(sink, level=settings.log_level, reveal=settings.rag_log_snippets)
     wiring = Wiring(settings, telemetry)
-    app = server.application(settings, wiring, sink, host)
+    app = server.application(wiring, sink, host)
     if settings.auth == "off":
         app.add_middleware(OwnHosts, listed=settings.hosts)
 
