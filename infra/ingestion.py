@@ -104,10 +104,7 @@ class Ingestion(Construct):
     def every(
         self, when: str, name: str, function: Function, event: dict[str, str], description: str
     ) -> None:
-        """Call a function with `event` by the schedule expression `when`.
-
-        `said`: its description.
-        """
+        """Call a function with `event` by the schedule expression `when`."""
         scheduler.Schedule(
             self,
             name,

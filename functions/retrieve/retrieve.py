@@ -329,14 +329,14 @@ def _weights(
     dense, model = answers.by_channel.get("dense"), answers.index_model or ""
     if languages is None or dense is None or not dense.hits:
         return None
-    stored = answers.languages
-    if reads_english_only(model) and stored.keys() - {ENGLISH}:
-        detected = languages.probabilities(run.plan.query) if ENGLISH in stored else {}
-        return english_weights(detected, stored)
+    shares = answers.languages
+    if reads_english_only(model) and shares.keys() - {ENGLISH}:
+        detected = languages.probabilities(run.plan.query) if ENGLISH in shares else {}
+        return english_weights(detected, shares)
     if not reads_many(model):
         return None
     floor = 0.0 if run.plan.retrieval.fusion == "rrf" else LEAST
-    return word_weights(languages.probabilities(run.plan.query), stored, floor)
+    return word_weights(languages.probabilities(run.plan.query), shares, floor)
 
 
 def _fused(

@@ -105,12 +105,12 @@ def _compare(
         return
     before = set(writer.doc_uuids(namespace, doc_id))
     whole = context.options.replace_docs or context.staging.is_whole(doc_id)
-    removed = sorted(before.difference(uuids)) if whole else []
-    if before and (fresh or removed):
-        changed = {chunk_uuid(namespace, chunk.id) for chunk, _ in fresh}
-        unchanged = sorted(before.difference(removed, changed))
+    removed_uuids = sorted(before.difference(uuids)) if whole else []
+    if before and (fresh or removed_uuids):
+        changed_uuids = {chunk_uuid(namespace, chunk.id) for chunk, _ in fresh}
+        unchanged_uuids = sorted(before.difference(removed_uuids, changed_uuids))
         batch.changes[doc_id] = DocumentChange(
-            namespace, doc_id, (), unchanged, outdated, removed, context.generation
+            namespace, doc_id, (), unchanged_uuids, outdated, removed_uuids, context.generation
         )
 
 
