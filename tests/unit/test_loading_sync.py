@@ -179,7 +179,12 @@ def test_names_of_statements_and_given_mentions_stay(store_of: Made, tmp_path: P
         tmp_path / "beside",
         chunks=[
             {"id": "c1", "doc_id": "d", "text": "A northwind vault by the long lake, small mill."},
-            {"id": "c2", "doc_id": "d", "text": "It was.", "mentions": [{"entity": "Long lake"}]},
+            {
+                "id": "c2",
+                "doc_id": "d",
+                "text": "It was.",
+                "mentions": [{"entity": "Long lake", "about": True}],
+            },
         ],
         triples=[
             {"chunk_id": "c1", "subject": "Small mill", "relation": "is by", "object": "Long lake"}
