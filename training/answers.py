@@ -134,7 +134,7 @@ def choose(rows: Sequence[Asked], weight: float) -> list[Chosen]:
     for query, pool, right, answerable, logits in rows:
         scores = extractive.mixed(extractive.choice_scores(pool), logits if weight else {}, weight)
         best = int(np.argmax(scores))
-        beside = asked_rows(query, pool, best)
+        beside, _ = asked_rows(query, pool, best)
         signs = extractive.signs_of(pool, scores, best, logits, beside)
         chosen.append(Chosen(signs, right[best], answerable))
     return chosen

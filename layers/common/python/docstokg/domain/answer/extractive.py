@@ -279,9 +279,10 @@ def _several(
     # Imported here: it loads six modules that a process without answers does not need.
     from docstokg.domain.answer.two_hops import along, pairs
 
-    if places := asked_rows(query, pool, best):
+    places, others = asked_rows(query, pool, best)
+    if places:
         listed = places[:MOST_ROWS]
-        notice = rows_shown(len(listed), len(places))
+        notice = rows_shown(len(listed), len(places), others)
         return (listed, None, (notice,)) if len(places) > 1 else None
     if places := parallel(query, pool, best, every="many" in kinds):
         return places, None, ()

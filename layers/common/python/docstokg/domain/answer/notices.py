@@ -120,6 +120,11 @@ def nothing_found(names: Sequence[str]) -> tuple[str, ...]:
     return (f"Nothing found for {listed(names)}.",) if names else ()
 
 
-def rows_shown(rows: int, count: int) -> str:
-    """Return the warning for an answer that consists of the rows that match the question."""
-    return f"The answer shows {rows} of {count} matching rows in the passages read."
+def rows_shown(rows: int, count: int, others: int) -> str:
+    """Return the warning for an answer of matching rows; `others`: further rows of their table."""
+    shown = f"The answer shows {rows} of {count} matching rows in the passages read"
+    return (
+        f"{shown}, and leaves out {others} that match less of the question."
+        if others
+        else f"{shown}."
+    )

@@ -60,16 +60,16 @@ def missing_names(query: str, passages: Sequence[Block]) -> list[str]:
     return missing if len(missing) < len(names) else []
 
 
-def asked_rows(query: str, pool: Sequence[Candidate], best: int) -> tuple[int, ...]:
-    """Return the rows of the best row's table that meet the most conditions of the question.
+def asked_rows(query: str, pool: Sequence[Candidate], best: int) -> tuple[tuple[int, ...], int]:
+    """Return the rows of the best row's table that meet most conditions, and the number of others.
 
-    () if the best candidate is no row or the question does not ask for several.
+    No row if the best candidate is none or the question does not ask for several.
     A condition is a word or value of the question that a cell of the table holds and that is in
     neither the title nor the table's name. Of rows that meet as many, those with the most words of
     its names.
     """
     if "many" not in asked_kinds(query) or not pool[best].unit.fields:
-        return ()
+        return (), 0
     columns = _columns(pool[best])
     name = pool[best].block.document_name
     table = [
@@ -94,7 +94,8 @@ def asked_rows(query: str, pool: Sequence[Candidate], best: int) -> tuple[int, .
         )
         conditions[place] = (count, len(words & names))
     highest = max(conditions.values())
-    return tuple(place for place in table if conditions[place] == highest)
+    places = tuple(place for place in table if conditions[place] == highest)
+    return places, len(table) - len(places)
 
 
 def row_in_words(query: str, row: Part) -> str:
