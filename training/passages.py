@@ -5,9 +5,9 @@
 Writes FOLDER/given.jsonl: each line of FOLDER/answers.jsonl with `blocks` and `documents`.
 """
 
+import argparse
 import json
 import os
-import sys
 from typing import Any
 
 from benchmarks.loaded_sets import LoadedSet
@@ -60,5 +60,7 @@ def ask_all(loaded_set: LoadedSet) -> None:
 
 
 if __name__ == "__main__":
-    for argument in sys.argv[1:]:
-        ask_all(LoadedSet.read(argument))
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("sets", nargs="+", type=LoadedSet.read, metavar="FOLDER=STORE[:NAMESPACE]")
+    for each in parser.parse_args().sets:
+        ask_all(each)

@@ -3,8 +3,8 @@
 python -m training.tables FOLDER SEED
 """
 
+import argparse
 import json
-import sys
 from pathlib import Path
 
 from tests.builders import write_files
@@ -28,4 +28,7 @@ def main(folder: Path, seed: int) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]))
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("seed", type=int)
+    main(**vars(parser.parse_args()))
