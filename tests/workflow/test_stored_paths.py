@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from docstokg.domain.answer.notices import is_abstention
 from tests.builders import answer_request
 from tests.conftest import store_of
 from tests.model_server import serving
@@ -97,6 +98,24 @@ def test_a_path_never_replaces_an_answering_passage(client: Any) -> None:
     query = "Which risks does NVIDIA name about its suppliers in Taiwan?"
     answer = answer_of(client, query=query)
     assert answer["answer"].startswith("NVIDIA's risks include its suppliers in Taiwan")
+
+
+@pytest.mark.parametrize(
+    ("query", "names", "doc_ids"),
+    [
+        ("How does Intel depend on India?", "Intel and India", {"intel", "foxconn"}),
+        ("What connects India with NVIDIA?", "India and NVIDIA", {"nvidia", "foxconn"}),
+    ],
+    ids=["verb", "connection"],
+)
+def test_two_names_without_a_connection_are_silent(
+    client: Any, query: str, names: str, doc_ids: set[str]
+) -> None:
+    answer = answer_of(client, query=query)
+    assert is_abstention(answer["answer"])
+    (warning,) = answer["warnings"]
+    assert warning.startswith(f"No connection found between {names}: ")
+    assert doc_ids <= {citation["doc_id"] for citation in answer["citations"]}
 
 
 def test_a_model_receives_every_passage_of_the_path(

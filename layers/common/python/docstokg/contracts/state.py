@@ -345,7 +345,8 @@ class Block(Contract):
     model. `superseded_by`: rank of the block whose document supersedes this one. `edition`: of the
     newest member of a series, with the others; `newest`: rank of its block, in the others' blocks.
     `steps`: place in the path between two names of the question (`joined`), and the span of `text`
-    that states that edge. `quoted`: it is a quoted reply or forwarded mail.
+    that states that edge; no block has steps if nothing connects the names. `quoted`: it is a
+    quoted reply or forwarded mail.
     """
 
     rank: int

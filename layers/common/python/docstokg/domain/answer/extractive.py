@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.state import Block
 from docstokg.domain.answer.kinds import asked_kinds, asks_for_part, have_same_form, named_label
-from docstokg.domain.answer.notices import ABSTENTION, nothing_found, rows_shown
+from docstokg.domain.answer.notices import ABSTENTION, not_connected, nothing_found, rows_shown
 from docstokg.domain.answer.quoting import LEANING, Quotation, leans, quoted
 from docstokg.domain.answer.reader_features import (
     SAME,
@@ -118,14 +118,21 @@ def answer(
             return first
     passages = [block for i, block in enumerate(current) if i < READ or block.steps]
     notices = nothing_found(missing_names(query, passages))
+    is_joined = any(block.steps for block in passages)
+    apart = next((block.joined for block in passages if block.joined and not is_joined), ())
     for questions in filter(None, (_halves(query.strip()), [query])):
         choices = [choice for part in questions if (choice := choose(part, passages, reader))]
         if sure := [choice for choice in choices if choice.credit >= threshold]:
             break
     else:
+        sure = []
+    quotations = [quotation for choice in sure for quotation in choice.quotations]
+    # A single part is about one of two names that nothing connects.
+    if not quotations or (apart and len(quotations) == 1):
         highest = max((choice.probability for choice in choices), default=0.0)
+        notices += (not_connected(apart),) if apart else ()
         return Answer(ABSTENTION, highest, None, notices)
-    joined = _joined([quotation for choice in sure for quotation in choice.quotations])
+    joined = _joined(quotations)
     if tokens(joined.text) >= max_tokens:
         single = choose(query, passages, reader, linked=False)
         joined = single.quotations[0] if single is not None else joined

@@ -120,6 +120,14 @@ def nothing_found(names: Sequence[str]) -> tuple[str, ...]:
     return (f"Nothing found for {listed(names)}.",) if names else ()
 
 
+def not_connected(names: Sequence[str]) -> str:
+    """Return the warning for two names of the question that neither passage nor path joins."""
+    return (
+        f"No connection found between {' and '.join(names)}: no passage names both, and no path of"
+        " at most three relations joins them."
+    )
+
+
 def rows_shown(rows: int, count: int, others: int) -> str:
     """Return the warning for an answer of matching rows; `others`: further rows of their table."""
     shown = f"The answer shows {rows} of {count} matching rows in the passages read"
