@@ -308,6 +308,25 @@ class EvidenceTable:
                 frontier = [step for step in near if step[0] not in named]
         return min(paths, key=len, default=())
 
+    def are_apart(self, names: Sequence[Collection[str]]) -> bool:
+        """Return whether the slice joins two names neither by a chunk nor by a path.
+
+        Any path of at most three relations counts, also one that no chunk states. False for fewer
+        or more names, or if the caller restricts types or relations.
+        """
+        if len(names) != 2 or not self.is_unbounded:
+            return False
+        first, second = map(set, names)
+        if any(
+            first & by_entity.keys() and second & by_entity.keys()
+            for by_entity in self._graph.mentions.values()
+        ):
+            return False
+        reached = first
+        for _ in range(LONGEST_PATH):
+            reached = reached.union(*map(self._relations_of, reached))
+        return reached.isdisjoint(second)
+
     def listed(self, relations: Sequence[SliceRelation]) -> tuple[int, ...]:
         """Add relations and their ends to the tables; return the relations' indices."""
         for relation in relations:

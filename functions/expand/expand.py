@@ -463,12 +463,13 @@ def _expansion(
         plan, retrieval, order, lambda uuid: uuid in named_chunks or evidence.may_add(uuid)
     )
     # Names that only texts have are too often common nouns for a path between them to answer.
-    path = evidence.joining(
-        [
-            [e for e in match.entity_ids if e in graph.entities and not is_own_id(e)]
-            for match in ranking.matches
-        ]
-    )
+    names = {
+        plan.query[match.start : match.end]: entity_ids
+        for match in ranking.matches
+        if (entity_ids := [e for e in match.entity_ids if e in graph.entities and not is_own_id(e)])
+    }
+    path = evidence.joining(list(names.values()))
+    is_apart = not run.degraded and evidence.are_apart(list(names.values()))
     stating = [relation.evidence_uuid or "" for relation in path]
     joined = added.union(stating) - selected
     if len(joined) > plan.expansion.limit:
@@ -501,6 +502,7 @@ def _expansion(
         graph=_used(explored),
         seeds=_seeds(ranking),
         path=path_edges,
+        apart=tuple(names) if is_apart else (),
         took_ms=run.took_ms(),
         degraded=tuple(run.degraded),
         warnings=tuple(run.warnings),

@@ -17,7 +17,6 @@ from docstokg.contracts.state import (
 )
 from docstokg.domain.answer import relevance
 from docstokg.domain.answer.citations import spliced
-from docstokg.domain.identity import is_own_id
 from docstokg.domain.text import snippets
 from docstokg.domain.text.wording import content_stems
 from docstokg.domain.text.words import fold
@@ -166,13 +165,13 @@ def with_path(
 ) -> tuple[list[Block], tuple[str, ...]]:
     """Mark the blocks that state the path between two names, and return its facts as notes.
 
-    A path counts only if a block that nothing supersedes states each edge. Without a path the
-    blocks are marked as those of two names that nothing connects, if so.
+    A path counts only if a block that nothing supersedes states each edge. Without a path, the
+    names that nothing joins are marked in each block.
     """
     if expansion is None:
         return list(blocks), ()
     if not expansion.path:
-        return _apart(query, blocks, expansion), ()
+        return _without_path(blocks, expansion.apart), ()
     names = {entity.id: entity.name for entity in expansion.entities}
     current = {block.uuid: block for block in blocks if block.superseded_by is None}
     question_names = {
@@ -201,24 +200,14 @@ def with_path(
     return marked, tuple(notes)
 
 
-def _apart(query: str, blocks: Sequence[Block], expansion: Expansion) -> list[Block]:
-    """Name in each block the two listed names of a question that neither edge nor block joins."""
-    stems_of = {
-        seed.name: snippets.question_stems(seed.name)
-        for seed in expansion.seeds
-        if not is_own_id(seed.id)
-    }
-    names = [name for name, stems in stems_of.items() if snippets.coverage(stems, query) == 1]
-    listed = {entity.id: entity.name for entity in expansion.entities}
-    joined = [{listed.get(edge.src), listed.get(edge.dst)} for edge in expansion.edges]
-    if len(names) != 2 or set(names) in joined:
+def _without_path(blocks: Sequence[Block], names: tuple[str, ...]) -> list[Block]:
+    """Mark the blocks as those of two names apart, unless one of them has both."""
+    stems = snippets.question_stems(" ".join(names))
+    if not names or any(
+        snippets.coverage(stems, f"{block.subject} {block.text}") == 1 for block in blocks
+    ):
         return list(blocks)
-    for block in blocks:
-        text = f"{block.subject} {block.text}"
-        if all(snippets.coverage(stems_of[name], text) == 1 for name in names):
-            return list(blocks)
-    names.sort(key=query.find)
-    return [block.model_copy(update={"joined": tuple(names)}) for block in blocks]
+    return [block.model_copy(update={"apart": names}) for block in blocks]
 
 
 def _naming(block: Block, source: str, target: str) -> tuple[int, int]:

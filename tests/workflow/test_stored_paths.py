@@ -114,8 +114,20 @@ def test_two_names_without_a_connection_are_silent(
     answer = answer_of(client, query=query)
     assert is_abstention(answer["answer"])
     (warning,) = answer["warnings"]
-    assert warning.startswith(f"No connection found between {names}: ")
+    assert warning.startswith(f"No connection found between {names}, ")
     assert doc_ids <= {citation["doc_id"] for citation in answer["citations"]}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"relations": ["located_in"]}, {"concept_types": ["Organization"]}, {"enabled": False}],
+    ids=["relations", "types", "off"],
+)
+def test_restricted_graphs_say_nothing_about_connections(
+    client: Any, fields: dict[str, Any]
+) -> None:
+    answer = answer_of(client, query="What connects India with NVIDIA?", kg_expansion=fields)
+    assert not [text for text in answer["warnings"] if "connection" in text]
 
 
 def test_a_model_receives_every_passage_of_the_path(

@@ -302,6 +302,7 @@ class Expansion(StepResult):
     """Result of the expand step: final chunk order and graph evidence.
 
     `path`: indices into `edges` of the stated relations that join two names of the question.
+    `apart`: the two listed names of the question if nothing near them in the graph joins them.
     """
 
     ranking: Packed[tuple[Ranked, ...]] = ()
@@ -314,6 +315,7 @@ class Expansion(StepResult):
     seeds: tuple[SeedRef, ...] = ()
     notes: tuple[str, ...] = ()
     path: tuple[int, ...] = ()
+    apart: tuple[str, ...] = ()
 
 
 class Restriction(StepResult):
@@ -345,8 +347,8 @@ class Block(Contract):
     model. `superseded_by`: rank of the block whose document supersedes this one. `edition`: of the
     newest member of a series, with the others; `newest`: rank of its block, in the others' blocks.
     `steps`: place in the path between two names of the question (`joined`), and the span of `text`
-    that states that edge; no block has steps if nothing connects the names. `quoted`: it is a
-    quoted reply or forwarded mail.
+    that states that edge. `apart`: the two names of the question if neither a block nor the graph
+    joins them. `quoted`: it is a quoted reply or forwarded mail.
     """
 
     rank: int
@@ -369,6 +371,7 @@ class Block(Contract):
     newest: int | None = None
     steps: tuple[tuple[int, int, int], ...] = ()
     joined: tuple[str, ...] = ()
+    apart: tuple[str, ...] = ()
     quoted: bool = False
 
 

@@ -118,14 +118,11 @@ def answer(
             return first
     passages = [block for i, block in enumerate(current) if i < READ or block.steps]
     notices = nothing_found(missing_names(query, passages))
-    is_joined = any(block.steps for block in passages)
-    apart = next((block.joined for block in passages if block.joined and not is_joined), ())
+    apart = next((block.apart for block in passages if block.apart), ())
     for questions in filter(None, (_halves(query.strip()), [query])):
         choices = [choice for part in questions if (choice := choose(part, passages, reader))]
         if sure := [choice for choice in choices if choice.credit >= threshold]:
             break
-    else:
-        sure = []
     quotations = [quotation for choice in sure for quotation in choice.quotations]
     # A single part is about one of two names that nothing connects.
     if not quotations or (apart and len(quotations) == 1):

@@ -121,18 +121,12 @@ def nothing_found(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def not_connected(names: Sequence[str]) -> str:
-    """Return the warning for two names of the question that neither passage nor path joins."""
-    return (
-        f"No connection found between {' and '.join(names)}: no passage names both, and no path of"
-        " at most three relations joins them."
-    )
+    """Return the warning for two names of the question that neither passage nor graph joins."""
+    pair = " and ".join(names)
+    return f"No connection found between {pair}, neither in the passages read nor in the graph."
 
 
 def rows_shown(rows: int, count: int, others: int) -> str:
     """Return the warning for an answer of matching rows; `others`: further rows of their table."""
-    shown = f"The answer shows {rows} of {count} matching rows in the passages read"
-    return (
-        f"{shown}, and leaves out {others} that match less of the question."
-        if others
-        else f"{shown}."
-    )
+    left_out = f", and leaves out {others} that match less of the question" if others else ""
+    return f"The answer shows {rows} of {count} matching rows in the passages read{left_out}."

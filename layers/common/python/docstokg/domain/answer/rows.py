@@ -63,7 +63,7 @@ def missing_names(query: str, passages: Sequence[Block]) -> list[str]:
 def asked_rows(query: str, pool: Sequence[Candidate], best: int) -> tuple[tuple[int, ...], int]:
     """Return the rows of the best row's table that meet most conditions, and the number of others.
 
-    No row if the best candidate is none or the question does not ask for several.
+    ((), 0) if the best candidate is no row or the question does not ask for several.
     A condition is a word or value of the question that a cell of the table holds and that is in
     neither the title nor the table's name. Of rows that meet as many, those with the most words of
     its names.
