@@ -1,5 +1,6 @@
 """Model servers of this machine are found by their lists alone, and used by who says so."""
 
+import json
 import socket
 from contextlib import closing
 from urllib.parse import urlsplit
@@ -47,3 +48,18 @@ def test_auto_takes_what_runs_here_and_says_so(small_store, cache_dir, monkeypat
     answer, remarks = run(*ask)
     assert "answered by extractive" in remarks
     assert "[1]" in answer
+
+
+def test_chats_and_searches_use_the_servers_time(server_for) -> None:
+    import httpx
+
+    url = server_for(default_timeout_s=7.5)
+    question = {"query": "What are seizures?"}
+    for route, body, seconds in (
+        ("answer", question, 7.5),
+        ("search", question, 7.5),
+        ("answer", {**question, "budget": {"timeout_s": 9}}, 9.0),
+    ):
+        reply = httpx.post(f"{url}/v1/{route}", json=body, timeout=60).json()
+        assert reply["diagnostics"]["budget_limits"]["timeout_s"] == seconds
+        assert not [warning for warning in reply["warnings"] if "timeout_s" in json.dumps(warning)]

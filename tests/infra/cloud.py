@@ -111,12 +111,7 @@ class Cloud:
         self.issuer = Issuer(self.ours)
         self._make(moto)
         self.variables = {name: self._variables(name) for name in self.names}
-        self.fleet = Fleet(
-            Folders(bundles / "host"),
-            folder / "logs",
-            variables=self.variables,
-            timeouts={spec.name: float(spec.timeout_s) for spec in FUNCTIONS},
-        )
+        self.fleet = self._processes("logs")
         self.starts: dict[str, Start] = {}
         self._starting = {name: threading.Lock() for name in self.names}
 
@@ -131,6 +126,25 @@ class Cloud:
         table = {f"{name.title()}Function": self._step(name) for name in self.names}
         machine = self.deployed.properties(self.deployed.machine)
         return StateMachine(json.loads(machine["DefinitionString"]), table)
+
+    def _processes(self, logs: str) -> Fleet:
+        return Fleet(
+            Folders(self.bundles / "host"),
+            self.folder / logs,
+            variables=self.variables,
+            timeouts={spec.name: float(spec.timeout_s) for spec in FUNCTIONS},
+        )
+
+    def restart(self) -> None:
+        """End every process and start others, so that the next question is the first again.
+
+        Snapshots lose their connections before they are restored, as at the first start.
+        """
+        self.fleet.close()
+        self.fleet, self.starts = self._processes("logs-anew"), {}
+        self.publish()
+        self.search.cut_connections()
+        self.start()
 
     def _heard(self, role: str, method: str, path: str) -> None:
         domain = self.deployed.arn(self.deployed.only("AWS::OpenSearchService::Domain"))

@@ -177,6 +177,18 @@ def events(answer: Answer) -> list[tuple[str, Any]]:
     return [(name.removeprefix("event: "), json.loads(value)) for name, value in frames]
 
 
+def test_the_first_search_of_fresh_processes_is_cited(cloud: Cloud) -> None:
+    cloud.restart()
+    patient = {"budget": {"timeout_s": 25}}
+    question = {"query": "Which features does Dravet syndrome have?"} | patient
+    first = in_time(cloud, "search", question, times=1)
+    assert first.json["diagnostics"]["cache_hit"] is False
+    assert first.json["citations"]
+    restored = {name for name, start in cloud.starts.items() if start.how == "restore"}
+    assert restored == set(cloud.ours.snap_start) & set(cloud.starts)
+    assert {"validate", "retrieve", "expand", "respond"} <= set(cloud.starts)
+
+
 @pytest.mark.parametrize("name", ["traverse", "check"])
 def test_any_function_could_be_restored_from_a_snapshot(cloud: Cloud, name: str) -> None:
     """Snapshot taken, then the secret is rotated and every socket closed, then restored."""

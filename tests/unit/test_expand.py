@@ -288,6 +288,19 @@ def test_seed_shares_are_their_parts_of_the_restart(clinic: EmbeddedGraph) -> No
     assert shares == pytest.approx({"HP:0001250": 2 / 9, "MONDO:1": 1 / 9}, abs=1e-5)
 
 
+def test_unnamed_entities_have_a_path_without_evidence(
+    clinic: EmbeddedGraph,
+) -> None:
+    expansion = run(clinic, "nothing known", retrieved("d", "x"), max_hops=2)
+    by_name = dict(zip(names(expansion), expansion.ranking, strict=True))
+    assert by_name["d"].evidence is None
+    added = by_name["a"].evidence
+    assert added is not None
+    assert (added.match_type, added.related_to) == (None, None)
+    assert expansion.entities[added.nodes[0]].id == BRIDGE
+    assert expansion.seeds == ()
+
+
 def test_nothing_hidden_is_brought(clinic: EmbeddedGraph) -> None:
     kg: dict[str, Any] = {"seeds": ("MONDO:1", SECRET), "max_hops": 2}
     assert "c" in names(run(clinic, "Crohn's disease", retrieved("x"), **kg))
