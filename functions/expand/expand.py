@@ -492,7 +492,6 @@ def _expansion(
         kg_stats=KgStats(
             concepts_expanded=len(graph.entities),
             hops_executed=explored.hops,
-            chunks_added=len(joined),
             triples_traversed=len(explored.part.relations),
         ),
         graph_gain=GraphGain(

@@ -1,6 +1,5 @@
 """Default namespace, and cached responses."""
 
-import hashlib
 import json
 from collections.abc import Callable, Sequence
 
@@ -10,6 +9,7 @@ from docstokg.contracts.envelope import Caller, Reply
 from docstokg.contracts.state import Failure, Recalled
 from docstokg.domain import time_budget
 from docstokg.domain.deadline import Deadline
+from docstokg.domain.identity import text_sha256
 from docstokg.errors import DocsToKGError
 from docstokg.ports import ResponseCache, SearchIndex
 from docstokg.usecases.run import Run
@@ -40,7 +40,7 @@ def recall(
     )
     if generation is None:
         return none
-    key = _digest(json.dumps([plan.cache.key, names, *stores, generation]))
+    key = text_sha256(json.dumps([plan.cache.key, names, *stores, generation]))
     place = plan.cache.model_copy(update={"key": key})
     try:
         entry = response_cache().get(place.key, Deadline.after(time_budget.CACHE_S))
@@ -75,7 +75,3 @@ def _namespace(run: Run, index: SearchIndex) -> str | Failure:
         if stored is not None and not set(plan.chat.namespaces) <= set(stored):
             return Failure(status=404, code=MODEL_NOT_FOUND, detail=NOT_FOUND_DETAIL)
     return plan.namespace
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()

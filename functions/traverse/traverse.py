@@ -26,6 +26,7 @@ from docstokg.domain.budget import (
     nested_json_bytes,
 )
 from docstokg.domain.deadline import Deadline
+from docstokg.domain.text.words import casefolded
 from docstokg.errors import DocsToKGError
 from docstokg.observability import Telemetry
 from docstokg.ports import SearchIndex
@@ -149,13 +150,9 @@ def _walk_request(request: TraverseRequest, labels: tuple[str, ...]) -> WalkRequ
         max_nodes=MAX_NODES,
         frontier=request.frontier,
         labels=labels,
-        relations=_folded(request.rel_whitelist),
-        entities=_folded(request.filters.entity),
+        relations=casefolded(request.rel_whitelist),
+        entities=casefolded(request.filters.entity),
     )
-
-
-def _folded(names: tuple[str, ...] | None) -> tuple[str, ...] | None:
-    return None if names is None else tuple(name.casefold() for name in names)
 
 
 def _response(
@@ -238,7 +235,7 @@ def view_of_citations(
     if wait_s > 0:
         return _refused(run, plan.route, plan.caller_sub, wait_s)
     hard = min(MAX_DEPTH, limits.max_depth_hard or MAX_DEPTH)
-    relations = _folded(limits.rel_whitelist)
+    relations = casefolded(limits.rel_whitelist)
     passages = tuple(citation.uuid for citation in grounded.citations[:SEED_CITATIONS])
     entities = tuple(seed.id for seed in grounded.seeds[:SEED_ENTITIES])
     if relations is not None and entities and not PASSAGE_EDGES.intersection(relations):

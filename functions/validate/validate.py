@@ -1,6 +1,5 @@
 """Request validation and budget planning."""
 
-import hashlib
 import json
 import time
 from datetime import datetime
@@ -29,7 +28,9 @@ from docstokg.contracts.state import (
     Validated,
 )
 from docstokg.domain import time_budget
+from docstokg.domain.identity import text_sha256
 from docstokg.domain.text.follow_up import last_turns, whole_question
+from docstokg.domain.text.words import casefolded
 from docstokg.settings import CHANNEL_SIZES, Settings
 from docstokg.usecases.chat import (
     NO_NAMESPACE,
@@ -271,16 +272,12 @@ def _expansion(expansion: KgExpansion, rules: Settings) -> ExpansionPlan:
         boost=rules.kg_boost_value if rules.kg_boost_enabled else 0.0,
         limit=expansion.limit,
         seeds=expansion.seeds,
-        concept_types=_folded(expansion.concept_types),
-        relations=_folded(expansion.relations),
+        concept_types=casefolded(expansion.concept_types),
+        relations=casefolded(expansion.relations),
         direction=expansion.direction,
         max_nodes=expansion.max_nodes,
         time_s=time_budget.EXPAND.cap_s,
     )
-
-
-def _folded(names: tuple[str, ...] | None) -> tuple[str, ...] | None:
-    return None if names is None else tuple(name.casefold() for name in names)
 
 
 def _embeds(provider: str, rules: Settings) -> bool:
@@ -316,10 +313,6 @@ def _cache(envelope: Envelope, request: RAGRequest) -> CachePlan | None:
     scope = [envelope.caller.sub, groups, request.cache_key]
     canonical = request.model_dump_json(exclude={"cache_key", "namespace", "namespaces"})
     return CachePlan(
-        key=_digest(json.dumps(scope)),
-        request_hash=_digest(f"{envelope.route}\x00{canonical}"),
+        key=text_sha256(json.dumps(scope)),
+        request_hash=text_sha256(f"{envelope.route}\x00{canonical}"),
     )
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()

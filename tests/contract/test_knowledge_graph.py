@@ -262,6 +262,23 @@ def test_preferred_chunks_about_an_entity_come_first(empty: Store) -> None:
     assert len(slice_of(empty, entity_ids=("X:1",)).chunks) == 10
 
 
+def test_names_without_a_mention_end_with_their_load(empty: Store) -> None:
+    """A load killed after its names leaves none; other namespaces' loads leave them alone."""
+    killed = [entity("X:1", "killed", listed=False), entity("X:2", "listed")]
+    loading = [entity("X:1", "loading", listed=False).model_copy(update={"namespace": "other"})]
+    empty.writer.put_chunks([chunk("b", "d1", namespace="other"), chunk("a", "d2")])
+    empty.writer.put_entities([*killed, *loading])
+    empty.writer.delete(SPACE, [number("a")])
+    empty.writer.close_load(SPACE)
+    assert [row.id for row in empty.writer.stored_entities(SPACE)] == ["X:2"]
+    assert not any(name == "killed" for name, *_ in empty.writer.aliases(SPACE))
+    uuid_other = number("b", "other")
+    record = MentionRecord(uuid=uuid_other, entity="X:1")
+    empty.writer.put_mentions("other", {uuid_other: [record]})
+    empty.writer.close_load("other")
+    assert [row.name for row in empty.writer.stored_entities("other")] == ["loading"]
+
+
 def test_an_entity_in_a_single_chunk_leads_nowhere(empty: Store) -> None:
     empty.writer.put_chunks([chunk("one", "d1"), chunk("two", "d2")])
     names = ("lonely", "shared", "heading")

@@ -16,9 +16,9 @@ from tests.conftest import write_corpus as write_lines
 CHUNKS = 150
 
 # One process imports the product and forks a fresh child for each load: the kills then fall into
-# loads, not into imports.
+# loads, not into imports. A child ends itself after the commit with the given number, if any.
 FORKING = """
-import json, os, sys
+import json, os, signal, sys
 from pathlib import Path
 from docstokg.settings import Settings
 from docstokg.wiring import Wiring
@@ -30,9 +30,22 @@ import docstokg.adapters.sqlite.graph, docstokg.adapters.sqlite.graph_writer
 import docstokg.adapters.sqlite.index, docstokg.adapters.sqlite.index_writer
 import docstokg.adapters.neo4j.graph, docstokg.adapters.neo4j.writer
 import docstokg.adapters.opensearch.index
+from docstokg.adapters.sqlite.session import Closing
 
+class Counting:
+    left = 0
+
+def execute(self, statement, *values):
+    cursor = super(Closing, self).execute(statement, *values)
+    if statement == "COMMIT":
+        Counting.left -= 1
+        if not Counting.left:
+            os.kill(os.getpid(), signal.SIGKILL)
+    return cursor
+
+Closing.execute = execute
 for line in sys.stdin:
-    settings, folder, workers = json.loads(line)
+    settings, folder, workers, Counting.left = json.loads(line)
     pid = os.fork()
     if pid == 0:
         with stores_with_workers(Wiring(Settings(**settings)), False, workers) as stores:
@@ -55,11 +68,13 @@ class LoadProcesses:
             text=True,
         )
 
-    def load(self, settings: Settings, folder: Path, kill_after: float | None = None) -> int:
-        """Run a load, killed after some seconds or to its end; give its wait status."""
+    def load(
+        self, settings: Settings, folder: Path, kill_after: float | None = None, commits: int = 0
+    ) -> int:
+        """Run a load, killed after some seconds or commits, or to its end; give its wait status."""
         assert self._process.stdin and self._process.stdout
         fields = {**settings.model_dump(mode="json"), "embed_provider": "none", "sparse": "none"}
-        self._process.stdin.write(json.dumps([fields, str(folder), self._workers]) + "\n")
+        self._process.stdin.write(json.dumps([fields, str(folder), self._workers, commits]) + "\n")
         self._process.stdin.flush()
         pid = int(self._process.stdout.readline())
         if kill_after is not None:

@@ -12,13 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from docstokg.loading.read.records import text_sha256
+from docstokg.domain.identity import text_sha256
 from tests.builders import settings_at
 from tests.embedded_store import NS, EmbeddedStore
+from tests.faults.editions import write_editions
 from tests.faults.load_processes import LoadProcesses, write_corpus
 
 STORES, KILLS_EACH = 10, 2
 ATTEMPTS = 40
+FEWEST_COMMITS = 10
 
 
 def digest(store: Path) -> str:
@@ -83,6 +85,23 @@ def test_twenty_kills_leave_no_trace(processes: LoadProcesses, tmp_path: Path):
         assert killed == KILLS_EACH, f"store {number} ({kind}) was too fast to be killed"
         assert processes.load(settings_at(store), new) == 0
         assert digest(store) == wanted[kind], f"store {number} ({kind}) shows that it was killed"
+
+
+def test_a_kill_after_any_commit_leaves_no_trace(processes: LoadProcesses, tmp_path: Path):
+    """Back to the old edition, for the names that only the new one has would stay otherwise."""
+    editions = write_editions(tmp_path, {1: 9, 2: 6})
+    base = tmp_path / "base" / "store.sqlite"
+    base.parent.mkdir()
+    assert processes.load(settings_at(base), editions[2]) == 0
+    wanted = digest(base)
+    for commits in range(1, ATTEMPTS):
+        store = copy(base, tmp_path / f"after{commits}")
+        if not os.WIFSIGNALED(processes.load(settings_at(store), editions[1], commits=commits)):
+            break
+        check_only_whole_chunks(store)
+        assert processes.load(settings_at(store), editions[2]) == 0
+        assert digest(store) == wanted, f"shows that it was killed after commit {commits}"
+    assert commits > FEWEST_COMMITS
 
 
 def check_only_whole_chunks(store: Path) -> None:

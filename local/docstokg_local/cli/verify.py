@@ -22,13 +22,12 @@ from docstokg.domain.answer.citations import find_markers, ranks_within
 from docstokg.domain.answer.quotation import find_statement
 from docstokg.domain.answer.statements import Statement, statements
 from docstokg.domain.deadline import Deadline
-from docstokg.domain.identity import chunk_uuid
+from docstokg.domain.identity import chunk_uuid, text_sha256
 from docstokg.domain.text.sentences import Span as Place
 from docstokg.errors import DocsToKGError, LoadError
 from docstokg.loading.context import Readers
 from docstokg.loading.read.raw_input import RawChunk
 from docstokg.loading.read.reading import rows_of, stage
-from docstokg.loading.read.records import text_sha256
 from docstokg.loading.read.rejects import Rejected, RejectLog, Unreadable
 from docstokg.loading.read.sources import find_files
 from docstokg.loading.read.staging import Staging

@@ -33,9 +33,14 @@ def key_of(namespace: str) -> tuple[str, str]:
     return "", f"{KEYS}/{namespace}"
 
 
+def text_sha256(text: str) -> str:
+    """Return the SHA-256 of the text's UTF-8 in hex; lone surrogates are encoded too."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
 def entity_id(name: str) -> str:
     """Return an id without CURIE: `ent:` and 16 hex digits of the SHA-256 of the folded name."""
-    return _OWN + hashlib.sha256(fold(name).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return _OWN + text_sha256(fold(name))[:16]
 
 
 def is_own_id(identity: str) -> bool:

@@ -1,11 +1,11 @@
 """Refused requests."""
 
-import hashlib
 import json
 from collections.abc import Mapping
 from typing import Any
 
 from docstokg.contracts.envelope import Envelope, Reply
+from docstokg.domain.identity import text_sha256
 from docstokg.observability import Telemetry
 
 FORBIDDEN = 403
@@ -15,7 +15,7 @@ CODES_TOLD = 5
 
 def caller_hash(caller: str) -> str:
     """Return 16 hex digits of the SHA-256 of a caller's name."""
-    return hashlib.sha256(caller.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return text_sha256(caller)[:16]
 
 
 def tell_refusal(telemetry: Telemetry, envelope: Envelope, reply: Reply) -> None:

@@ -51,7 +51,8 @@ ON CREATE SET e.open_mentions = 0, e.closed_mentions = 0
 SET e.id = row.id, e.namespace = row.namespace, e.folded = row.folded, e.prefix = row.prefix,
   e.name = row.name, e.type = row.type, e.type_key = row.type_key, e.synonyms = row.synonyms,
   e.definition = row.definition, e.obsolete = row.obsolete, e.replaced_by = row.replaced_by,
-  e.listed = row.listed, e.bare = false, e.vector = row.vector
+  e.listed = row.listed, e.bare = false, e.vector = row.vector,
+  e.dirty = CASE WHEN row.listed THEN e.dirty ELSE true END
 WITH e, row
 CALL (e) {
   MATCH (:Alias)-[old:NAMES]->(e) DELETE old

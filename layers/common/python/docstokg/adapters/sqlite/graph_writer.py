@@ -69,7 +69,10 @@ class SqliteGraphWriter:
                     insert(run, "graph_topics", UPSERT, **row)
 
     def put_entities(self, entities: Sequence[EntityRecord]) -> None:
-        """Write entities with their aliases, replacing by id; mention counts are kept."""
+        """Write entities with their aliases, replacing by id; mention counts are kept.
+
+        `close_load` removes unlisted ones if a killed load wrote no mention of them.
+        """
         with self._writing() as run:
             for entity in entities:
                 key = entity_key(entity.namespace, entity.id)
@@ -82,6 +85,8 @@ class SqliteGraphWriter:
                     "bare": 0,
                 }
                 run(_PUT_ENTITY, entity.model_dump() | derived)
+                if not entity.listed:
+                    run("INSERT OR IGNORE INTO graph_dirty VALUES (?)", (key,))
                 run("DELETE FROM graph_aliases WHERE entity = ?", (key,))
                 for alias, preferred in alias_keys(entity.id, entity.name, entity.synonyms):
                     row = {"namespace": entity.namespace, "key": alias, "preferred": preferred}
@@ -271,7 +276,7 @@ class SqliteGraphWriter:
                     f"DELETE FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))",
                     (keys,),
                 )
-            self._refresh(run)
+            self._refresh(run, namespace)
             return len(present)
 
     def _delete_namespace(self, run: "_Run", namespace: str) -> int:
@@ -285,16 +290,18 @@ class SqliteGraphWriter:
         run("DELETE FROM graph_meta WHERE key = ?", (_recogniser(namespace),))
         return int(deleted.rowcount)
 
-    def _refresh(self, run: "_Run") -> None:
+    def _refresh(self, run: "_Run", namespace: str) -> None:
+        # Loads of other namespaces have written entities, but not yet their mentions.
         run(
             "DELETE FROM graph_entities WHERE entity IN (SELECT entity FROM graph_dirty)"
-            " AND NOT listed"
+            " AND NOT listed AND ? IN ('', namespace)"
             " AND NOT EXISTS (SELECT 1 FROM graph_mentions m"
             " WHERE m.entity = graph_entities.entity)"
             " AND NOT EXISTS (SELECT 1 FROM graph_relations r"
             " WHERE r.source = graph_entities.entity)"
             " AND NOT EXISTS (SELECT 1 FROM graph_relations r"
-            " WHERE r.target = graph_entities.entity)"
+            " WHERE r.target = graph_entities.entity)",
+            (namespace,),
         )
         run(
             "DELETE FROM graph_aliases WHERE entity IN (SELECT d.entity FROM graph_dirty d"
@@ -308,14 +315,19 @@ class SqliteGraphWriter:
             " COALESCE(SUM(c.acl <> '[]' AND m.about), 0)"
             " FROM graph_mentions m CROSS JOIN graph_chunks c ON c.chunk = m.chunk"
             " WHERE m.entity = graph_entities.entity)"
-            " WHERE entity IN (SELECT entity FROM graph_dirty)"
+            " WHERE entity IN (SELECT entity FROM graph_dirty) AND ? IN ('', namespace)",
+            (namespace,),
         )
-        run("DELETE FROM graph_dirty")
+        run(
+            "DELETE FROM graph_dirty WHERE NOT EXISTS (SELECT 1 FROM graph_entities e"
+            " WHERE e.entity = graph_dirty.entity AND ? NOT IN ('', e.namespace))",
+            (namespace,),
+        )
 
     def close_load(self, namespace: str = "") -> None:
-        """Recount changed entities of all namespaces, delete unsupported ones, make all durable."""
+        """Recount changed entities ("": of all), delete unsupported ones, make all durable."""
         with self._writing() as run:
-            self._refresh(run)
+            self._refresh(run, namespace)
             counts = {
                 name: run(f"SELECT COUNT(*) FROM graph_{name}").fetchone()[0]
                 for name in ("chunks", "entities", "relations", "mentions")

@@ -1,6 +1,5 @@
 """Encoder cache."""
 
-import hashlib
 import json
 import logging
 import sqlite3
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from docstokg.adapters.sqlite.session import transaction
 from docstokg.domain.deadline import Deadline
+from docstokg.domain.identity import text_sha256
 from docstokg.errors import DocsToKGError, Timeout
 from docstokg.ports import Embedder, Parts, QuestionReader, Spans, SparseEncoder
 
@@ -106,7 +106,7 @@ class _Cached[Inner: Embedder | SparseEncoder]:
         deadline: Deadline | None,
     ) -> tuple[Value, ...]:
         before = f"{kind}:{self.model}:"
-        keys = [before + _digest(str(item)) for item in items]
+        keys = [before + text_sha256(str(item)) for item in items]
         entries = {key: decode(value) for key, value in self._cache.get(keys).items()}
         cached = {key: value for key, value in entries.items() if value is not None}
         missing = {key: item for key, item in zip(keys, items, strict=True) if key not in cached}
@@ -187,10 +187,6 @@ class CachedSparseEncoder(_Cached[SparseEncoder]):
             return [self.inner.encode_query(texts[0], deadline)]
 
         return self._through("sparse-query", [text], compute, _weights, deadline)[0]
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _encoded(value: object) -> bytes:

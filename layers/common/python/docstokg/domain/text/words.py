@@ -135,6 +135,11 @@ def is_english(text: str) -> bool:
     return english_share(words) * len(words) >= sum(word in FOREIGN for word in words)
 
 
+def casefolded(names: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    """Return the names without case; None stays."""
+    return None if names is None else tuple(map(str.casefold, names))
+
+
 def fold(text: str) -> str:
     """Return NFKC, casefolded text with non-alphanumeric runs as spaces; if empty, trimmed text."""
     folded = _NOT_WORD.sub(" ", compatible(text).casefold()).strip()

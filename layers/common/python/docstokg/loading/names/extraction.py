@@ -1,6 +1,5 @@
 """Triple extraction by language model."""
 
-import hashlib
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,6 +10,7 @@ from typing import NamedTuple
 from docstokg.contracts.completion import Completion
 from docstokg.domain.deadline import Deadline
 from docstokg.domain.graph import extraction
+from docstokg.domain.identity import text_sha256
 from docstokg.errors import (
     DocsToKGError,
     Misconfigured,
@@ -124,7 +124,7 @@ def _estimated(context: Context, chosen: Extraction) -> Estimate:
 
 
 def _key(model: str, text: str) -> str:
-    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    digest = text_sha256(text)
     return f"triples:{extraction.VERSION}:{model}:{digest}"
 
 

@@ -5,7 +5,7 @@ from itertools import groupby, islice
 from typing import Any
 
 from docstokg.contracts.outline import SCANNED
-from docstokg.domain.identity import is_id, is_own_id
+from docstokg.domain.identity import is_id, is_own_id, text_sha256
 from docstokg.errors import DocsToKGError
 from docstokg.loading.context import Readers
 from docstokg.loading.read.raw_input import (
@@ -16,7 +16,6 @@ from docstokg.loading.read.raw_input import (
     RawRecord,
     RawRelation,
 )
-from docstokg.loading.read.records import text_sha256
 from docstokg.loading.read.rejects import Rejected, RejectLog, Unreadable, fault
 from docstokg.loading.read.source_registry import SourceRegistry
 from docstokg.loading.read.sources import Kind, SourceFile

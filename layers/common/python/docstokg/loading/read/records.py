@@ -7,7 +7,7 @@ from itertools import product
 from typing import Any
 
 from docstokg.contracts.records import ChunkNode, ChunkRecord
-from docstokg.domain.identity import chunk_uuid
+from docstokg.domain.identity import chunk_uuid, text_sha256
 from docstokg.domain.visibility import FIELDS, facets
 from docstokg.loading.read.chunking import SEPARATOR
 from docstokg.loading.read.raw_input import RawChunk
@@ -22,11 +22,6 @@ SAME_FIELDS = tuple(
     for field in fields(RawChunk)
     if field.name in ChunkRecord.model_fields and field.name != "sparse"
 )
-
-
-def text_sha256(text: str) -> str:
-    """Return the SHA-256 of the text's UTF-8 in hex."""
-    return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
 def encoder_text(chunk: RawChunk | ChunkRecord) -> str:
@@ -115,4 +110,4 @@ def is_linked_here(stored: str) -> bool:
 
 def _hash(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return text_sha256(text)[:32]

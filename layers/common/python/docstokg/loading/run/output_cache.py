@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from docstokg.contracts.ingest import IngestRun
+from docstokg.domain.identity import text_sha256
 from docstokg.domain.text.sentences import sentence_spans
 from docstokg.errors import WrongAnswer
 from docstokg.loading.read.raw_input import RawChunk
@@ -120,7 +121,7 @@ def sweep_outputs(
 
 def _folders(namespace: str, source: str) -> tuple[str, str]:
     """Return the folders of an object of `sources/` and of an upload with this path or id."""
-    digest = hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    digest = text_sha256(source)[:32]
     return f"{ENCODINGS}{namespace}/{digest}/", f"{ENCODINGS}{namespace}/{digest}-upload/"
 
 
@@ -137,5 +138,4 @@ def _digest(models: object, chunk: RawChunk) -> str:
         embedding,
         chunk.sparse,
     ]
-    text = json.dumps(content, sort_keys=True)
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return text_sha256(json.dumps(content, sort_keys=True))

@@ -1,7 +1,6 @@
 """Row shards of a run."""
 
 import gzip
-import hashlib
 import json
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from docstokg.contracts.ingest import IngestObject, IngestRun
+from docstokg.domain.identity import text_sha256
 from docstokg.errors import WrongAnswer
 from docstokg.loading.read.raw_input import ROW, RawChunk, RawRecord, adapter
 from docstokg.loading.read.reading import Row
@@ -42,7 +42,7 @@ class Part:
 def shard_name(items: Sequence[IngestObject]) -> str:
     """Return the name of a batch's shards, derived from its content."""
     lines = "\n".join(f"{item.key} {item.etag}" for item in items)
-    return hashlib.sha256(lines.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return text_sha256(lines)[:32]
 
 
 class ShardWriter:
