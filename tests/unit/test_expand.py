@@ -212,12 +212,12 @@ def test_second_hops_need_two_names_that_lead_on(about: str, related: str, hops:
     graph = EmbeddedGraph()
     ids = {name: f"{BRIDGE}-{name}" for name in "ab"}
     graph.put_chunks([chunk(name, name) for name in "xyab"])
+    mentions = [mention(name, entity_id) for name in "xy" for entity_id in ids.values()]
+    put_mentions(graph, *mentions, *(mention(name, ids[name], about=True) for name in about))
     graph.put_entities(
         [entity(entity_id, f"thing {name}", listed=False) for name, entity_id in ids.items()]
         + [entity("X:1", "other matter")]
     )
-    mentions = [mention(name, entity_id) for name in "xy" for entity_id in ids.values()]
-    put_mentions(graph, *mentions, *(mention(name, ids[name], about=True) for name in about))
     graph.put_relations([relation(ids[n], "leads_to", "X:1") for n in related])
     expansion = run(graph, "What of thing a and thing b?", retrieved("x"))
     assert expansion.kg_stats.hops_executed == hops
@@ -228,8 +228,8 @@ def crowded() -> EmbeddedGraph:
     graph = EmbeddedGraph()
     fill(graph)
     graph.put_chunks([chunk("x", "d5")])
-    graph.put_entities([entity("X:1", "other matter", listed=False)])
     put_mentions(graph, mention("x", "X:1", about=True))
+    graph.put_entities([entity("X:1", "other matter", listed=False)])
     return graph
 
 
