@@ -30,6 +30,7 @@ from docstokg.domain.text.language_weights import (
     word_weights,
 )
 from docstokg.domain.text.misspelt import candidates
+from docstokg.domain.text.values import other_notations
 from docstokg.domain.text.words import fold
 from docstokg.errors import DocsToKGError, Timeout
 from docstokg.ports import (
@@ -245,7 +246,8 @@ def _searched(
         if not (result.hits or result.failure or result.partial)
     )
     names = {fact.source: fact.text.split("\n") for result in results for fact in result.facts}
-    added = other_words(plan.query, names) if names else ""
+    aliases = other_words(plan.query, names) if names else ""
+    added = f"{aliases} {other_notations(plan.query)}".strip()
     if not added:
         return []
     working = {result.channel for result in answers.by_channel.values() if result.failure is None}

@@ -40,6 +40,7 @@ def test_spans_cover_all_but_white_space(text: str) -> None:
             ["Members vote on Wed. Nov. 4 only.", "It costs Kr. 450 a day."],
         ),
         ("To St. Ives on Jan. 5 by Tamar Ltd. of Looe, with v. 2.0 of it. It came.", None),
+        ("See p. 47.\n\n\u00a7 6. Sacks stay.", ["See p. 47.", "\u00a7 6. Sacks stay."]),
         ("First\n\nSecond", ["First", "Second"]),
         ("# Head\nBody text\nwraps here.", ["# Head", "Body text\nwraps here."]),
         ("Intro:\n- a\n- b", ["Intro:", "- a", "- b"]),

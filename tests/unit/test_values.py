@@ -2,8 +2,8 @@
 
 import pytest
 
-from docstokg.domain.answer.reader_features import asked_values
-from docstokg.domain.text.values import is_stated, numbers, unstated, values
+from docstokg.domain.answer.reader_features import asked_values, in_asked_notation
+from docstokg.domain.text.values import is_stated, numbers, other_notations, unstated, values
 
 EQUAL = {
     "date in words": ("7 April 2024", "posted 07.04.2024"),
@@ -22,6 +22,12 @@ EQUAL = {
     "month of a quarter": ("August 2023", "third quarter of 2023"),
     "year in a range": ("2021", "from 2019 to 2023"),
     "time in a range": ("10:30", "9:00 to 17:00"),
+    "month in digits": ("in October 2019", "10/2019"),
+    "ISO month": ("June 2021", "2021-06"),
+    "half past": ("14:30", "half past two in the afternoon"),
+    "half past, at any time of day": ("2:30 pm", "half past two"),
+    "quarter to": ("20:45", "a quarter to nine in the evening"),
+    "noon": ("12:00", "at noon"),
     "half day": ("5 p.m.", "17:00"),
     "German time": ("17:00", "um 17 Uhr"),
     "separators": ("1234.56", "1.234,56"),
@@ -33,6 +39,12 @@ EQUAL = {
     "amount in a range": ("7 kg", "5-10 kg"),
     "number in words": ("25 members", "twenty-five members"),
     "German number in words": ("3 months", "drei Monate"),
+    "thousands and hundreds in words": ("2406 people", "two thousand four hundred and six people"),
+    "half an hour": ("30 min", "after half an hour"),
+    "fraction as a percentage": ("25 %", "a quarter of the fee"),
+    "several parts": ("75 percent", "three quarters of it"),
+    "version": ("version 2.3", "firmware v2.3"),
+    "telephone number": ("0471-553208", "0471 553 208"),
     "ordinal": ("the 3rd row", "the third row"),
     "power": ("1,000,000 cells", "10^6 cells"),
     "Unicode power": ("1,000,000 cells", "10\u2076 cells"),
@@ -46,6 +58,9 @@ DIFFERENT = {
     "year outside a range": ("2025", "from 2019 to 2023"),
     "time outside a range": ("18:30", "9:00 to 17:00"),
     "unit of another dimension": ("2 km", "2000 kg"),
+    "other telephone number": ("0471-553208", "0471 535 208"),
+    "quarter of a year": ("25 %", "the second quarter of 2023"),
+    "range of hours": ("7:55", "five to eight pieces"),
     "scale": ("3.5 million dollars", "$3,500"),
     "verb that is a month": ("in May", "it may take longer"),
     "power without its sign": ("106 cells", "10\u2076 cells"),
@@ -63,6 +78,26 @@ def test_equal_values_agree(claimed: str, text: str) -> None:
 def test_different_values_do_not_agree(claimed: str, text: str) -> None:
     first, evidence = values(claimed)[0], values(text)
     assert not is_stated(first, evidence)
+
+
+def test_values_are_written_as_in_the_question() -> None:
+    text = "On 5 October 2023 (9:00 to 17:00) 7 people came, not on 6 October 2023."
+    asked = "Who came on 2023-10-05 at 10:30?"
+    expected = "On 2023-10-05 (10:30) 7 people came, not on 6 October 2023."
+    assert in_asked_notation(asked, text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("on 2023-10-05", "october oct 10 05 5 2023"),
+        ("in June 2021", "june jun 06 2021"),
+        ("in Q2 2023", "q2 second zweite quarter 2023"),
+        ("from 2019 to 2023, with 1,000 people in May", ""),
+    ],
+)
+def test_words_of_other_notations_of_dates(text: str, words: str) -> None:
+    assert other_notations(text) == words
 
 
 def test_digits_inside_a_name_are_no_number() -> None:

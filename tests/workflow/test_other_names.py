@@ -49,6 +49,20 @@ def test_other_names_reach_the_word_channels(
     assert sources(client, "Harl tower")["s"] == "hybrid"
 
 
+def test_dates_in_another_notation_reach_the_word_channels(
+    tmp_path: Path, cache_dir: Path, client_for: Any
+) -> None:
+    days = [
+        {"id": f"d{day}", "doc_id": f"d{day}", "title": "Log", "text": f"{day} October 2023: calm."}
+        for day in range(1, 32)
+    ]
+    store = store_of(tmp_path, cache_dir, {"chunks.jsonl": days}, embed=False)
+    client = client_for(store, embed_provider="none")
+    body = {"query": "What was it like on 2023-10-05?", "top_k": 2}
+    citations = body_of(client.post("/v1/search", json=body))["citations"]
+    assert "d5" in {citation["chunk_id"] for citation in citations}
+
+
 class GoneAfterNames:
     """A search index that is gone when the other names are searched."""
 

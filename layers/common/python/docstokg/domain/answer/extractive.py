@@ -22,6 +22,7 @@ from docstokg.domain.answer.reader_features import (
     alike,
     candidates,
     folded,
+    in_asked_notation,
     labels_of,
     section_of,
     stems,
@@ -245,11 +246,12 @@ def compared(
 def in_context(query: str, candidate: Candidate) -> str:
     """Return "title, heading: text" for the reader; without a heading "title: text".
 
-    `previous_and` may put the previous sentence before the text. Names have the form that the
-    question uses; a row is `row_in_words`.
+    `previous_and` may put the previous sentence before the text. Names and values have the form
+    that the question uses; a row is `row_in_words`.
     """
     unit = candidate.unit
     text = row_in_words(query, unit) if unit.fields else " ".join(unit.text.split())
+    text = in_asked_notation(query, text)
     for other in candidate.block.other_names:
         text = text.replace(other.in_passage, other.in_question)
     title = candidate.block.subject

@@ -87,9 +87,10 @@ def rarities(texts: Sequence[Collection[str]]) -> dict[str, float]:
 
 
 class AskedValue(NamedTuple):
-    """A value of the question, in all readings, and the stems that it is written with."""
+    """A value of the question, in all readings, as written, and the stems of that."""
 
     readings: tuple[Value, ...]
+    written: str
     words: frozenset[str]
 
     def share(self, evidence: Sequence[Value]) -> float:
@@ -110,11 +111,35 @@ def asked_values(query: str) -> tuple[AskedValue, ...]:
     is_plain = is_english(query)
     return tuple(
         AskedValue(
-            tuple(_english(readings, query[slice(*span)]) if is_plain else readings),
-            frozenset(stems(query[slice(*span)])),
+            tuple(_english(readings, written) if is_plain else readings),
+            written,
+            frozenset(stems(written)),
         )
         for span, readings in groups.items()
+        for written in (query[slice(*span)],)
     )
+
+
+def in_asked_notation(query: str, text: str) -> str:
+    """Return a text with its values written as those of the question that they agree with.
+
+    A range that holds the value of the question becomes that value.
+    """
+    groups: dict[tuple[int, int], list[Value]] = {}
+    for value in values(text):
+        groups.setdefault((value.start, value.end), []).append(value)
+    agreeing = {
+        span: asked.written
+        for asked in asked_values(query)
+        for span, readings in groups.items()
+        if asked.share(readings) == 1
+    }
+    begin = len(text)
+    for start, end in sorted(agreeing, key=lambda span: (-span[1], -span[0])):
+        if end <= begin:
+            text = text[:start] + agreeing[start, end] + text[end:]
+            begin = start
+    return text
 
 
 def _english(readings: Sequence[Value], text: str) -> list[Value]:

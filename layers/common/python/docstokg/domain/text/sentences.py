@@ -21,7 +21,7 @@ _ABBREVIATIONS = frozenset(
 # Abbreviations that often end a sentence: a border if a sentence start follows.
 _MAY_END_TEXT = (
     "al co corp etc inc jr ltd sp spp sr st max min no ex jan feb mar jun jul aug sep sept oct nov "
-    "dec mon tue tues wed thu thurs fri kr"
+    "dec mon tue tues wed thu thurs fri kr p"
 )
 _MAY_END = frozenset(_MAY_END_TEXT.split())
 _CLOSERS = "\"'”’»)]}›】」』*_"
@@ -52,7 +52,8 @@ _TOKEN = re.compile(rf"[{re.escape(_OPENERS)}\s]*(\S+)")
 # `am 3. Mai`, `im 19. Jahrhundert`, `der 2. Preis`: a number after such a word is an ordinal.
 _ORDINAL = re.compile(r"\b(?:a[bm]|bis|das|de[mnrs]|die|im|seit|und|vo[mn]|zu[mr])\s\d{1,2}$", re.I)
 _LIST_NUMBER = re.compile(
-    r"(?:(?:^|\n)[^\S\n]*(?:\d{1,3}|[a-z])|(?:^|\n|[.:]\s)[^\S\n]*(?:\d{1,3}\.){1,4}\d{1,3})$"
+    r"(?:(?:^|\n)[^\S\n]*(?:\u00a7 ?)?(?:\d{1,3}|[a-z])"
+    r"|(?:^|\n|[.:]\s)[^\S\n]*(?:\d{1,3}\.){1,4}\d{1,3})$"
 )
 _LONGEST_LIST_NUMBER = 24
 _LONGEST_ASIDE = 300

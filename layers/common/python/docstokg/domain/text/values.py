@@ -35,7 +35,11 @@ _POWER = re.compile(
 )
 # Days of a month that a date without a year is counted by: month x 32 + day.
 _MONTH_DAYS = 32
+_QUARTER_DAYS = 92
 _TOLERANCE = 1e-9
+_HUNDRED = 100
+# Characters of the longest abbreviation of a scale.
+_BRIEF = 3
 # The largest spelled number that often counts nothing.
 _VAGUE = 2
 
@@ -95,25 +99,37 @@ def _patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
     grouped = r"\d{1,3}(?:[., \u00a0\u2009\u202f'\u2019]\d{3})+(?!\d)(?:[.,]\d{1,2}(?!\d))?"
     digits = rf"(?:{grouped}|\d+(?:[.,]\d+)?)(?![.,]?\d)"
     scaled = rf"(?:[\s-]?(?P<s>{_either('scale')})\b)?"
-    measured = rf"(?:[\s-]{{0,2}}(?P<u>{_either('unit')})(?!\w))?"
-    spelled = rf"\b(?:{number})(?:[ -](?:{number}))?\b"
+    measured = rf"(?:[\s-]{{0,2}}(?:(?<=half )an? )?(?P<u>{_either('unit')})(?!\w))?"
+    below = rf"(?:{number})(?:[ -](?:{number}))?"
+    scales = "|".join(name for name in _words()["scale"] if len(name) > _BRIEF)
+    spelled = rf"\b{below}(?:(?:[ -](?:{scales}))+(?:[ -](?:and )?{below})?)*\b"
     codes = rf"(?P<u>{signs}|\b(?:USD|EUR|GBP|CHF|US\$))"
-    hour, half_day = r"(?P<h>[01]?\d|2[0-4])", r"[ap]\.?m\b\.?"
+    hour = rf"(?P<h>[01]?\d|2[0-4]|{number}|{_either('hour')})"
+    half_day = r"(?:[ap]\.?m\b\.?|in the (?:morning|afternoon|evening)|at night)"
+    past = rf"(?P<b>half|quarter|{below})(?: minutes)? (?:past|(?P<r>(?<=r )to|(?<=minutes )to))"
+    share_of = r"(?=\s+(?:of|der|des|de|du|del|della|do|da|van)\b|\s*(?:[.,;:?!)]|\Z))"
     chinese = r"(?P<m>\d\d?)\s?\u6708"
     texts = (
         ("date", r"(?P<y>\d{4})-(?P<m>[01]\d)-(?P<d>[0-3]\d)"),
         ("date", rf"(?P<y>\d{{4}})\s?\u5e74(?:\s?{chinese}(?:\s?(?P<d>\d\d?)\s?\u65e5)?)?"),
         ("date", r"(?P<d>\d{1,2})(?P<p>[./-])(?P<m>\d{1,2})(?P=p)(?P<y>\d{4})"),
+        ("date", rf"(?P<m>0?[1-9]|1[0-2])/{year}(?![\d/])"),
+        ("date", rf"{year}-(?P<m>0[1-9]|1[0-2])(?![\d-])"),
         ("date", rf"{day}\s+(?:de\s+|of\s+)?(?P<n>{month})\.?(?:,?\s+(?:de\s+|del\s+)?{year})?\b"),
         ("date", rf"(?P<n>{month})\.?\s+{day}(?!\d|:)(?:,?\s+{year})?\b"),
         ("date", rf"(?P<n>{month})\.?,?\s+(?:de\s+|of\s+)?{year}\b"),
         ("date", rf"{year}[\s/-]+{quarter}\b"),
         ("date", rf"{quarter}(?:\s+(?:of\s+|in\s+|de\s+|von\s+)?{year})?\b"),
+        ("clock", rf"{past} {hour}\b(?: (?P<ap>{half_day}))?"),
         ("clock", rf"{hour}[:h](?P<i>[0-5]\d)(?!\d)(?:\s?(?P<ap>{half_day}))?(?:\s?(?:uhr|h)\b)?"),
         ("clock", rf"{hour}(?:\.(?P<i>[0-5]\d))?\s?(?:(?P<ap>{half_day})|o'clock|uhr\b|heures\b)"),
+        ("clock", rf"(?P<h>{_either('hour')})\b"),
+        ("share", rf"(?:(?P<c>{number})[ -]|an? )?(?P<f>{_either('share')}){share_of}"),
         ("ordinal", r"(?P<v>\d{1,3})(?:st|nd|rd|th)\b"),
         ("ordinal", rf"(?P<w>{_either('ordinal')})\b"),
         ("amount", rf"{codes}\s?(?P<v>{digits}){scaled}"),
+        ("code", r"(?P<x>(?:\+\d|0\d)[\d ()/.-]{4,}\d)"),
+        ("code", r"v\.?\s?(?P<v>\d+(?:\.\d+)?)(?![.,]?\d)"),
         ("amount", rf"(?P<v>{digits}|{spelled}){scaled}{measured}"),
         # "may" and "mars" are months only with a capital.
         ("date", rf"(?-i:(?=[A-Z]))(?P<n>{month})\b"),
@@ -189,16 +205,34 @@ def _readings(kind: str, match: re.Match[str]) -> Iterator[Value]:
     if kind == "date":
         yield from _dates(fields)
     elif kind == "clock":
-        late = (fields.get("ap") or "").lower().startswith("p") and int(fields["h"]) < 12
-        minutes = 60.0 * (int(fields["h"]) + 12 * late) + int(fields.get("i") or 0)
-        yield Value("clock", minutes, minutes)
+        yield from _clocks(fields)
     elif kind == "ordinal":
         place = (
             float(fields["v"]) if fields.get("v") else _words()["ordinal"][fields["w"].lower()][1]
         )
         yield Value("ordinal", place, place)
+    elif kind == "share":
+        percent = _spelled(fields["c"] or "one") * _words()["share"][fields["f"].lower()][1]
+        yield Value("amount", percent, percent, "%")
+    elif kind == "code":
+        number = float(re.sub(r"\D", "", fields.get("x") or "") or fields["v"])
+        yield Value("number", number, number)
     else:
         yield from _amounts(fields)
+
+
+def _clocks(fields: Mapping[str, str | None]) -> Iterator[Value]:
+    """Yield the time; twelve hours later too if it is in words without a part of the day."""
+    named, part = (fields["h"] or "").lower(), (fields.get("ap") or "").lower()
+    hour = float(named) if named.isdigit() else {**_words()["number"], **_words()["hour"]}[named][1]
+    before = (fields.get("b") or "").lower()
+    minutes = {"half": 30, "quarter": 15}.get(before, _spelled(before))
+    minutes = -minutes if fields.get("r") else minutes + int(fields.get("i") or 0)
+    is_late = part.startswith(("p", "in the a", "in the e", "at"))
+    is_open = not part and (before or not named.isdigit()) and named not in _words()["hour"]
+    for later in (0, 12) if is_open else (12 * is_late,):
+        time = 60 * (hour + later * (hour < 12)) + minutes
+        yield Value("clock", time, time)
 
 
 def _dates(fields: dict[str, str | None]) -> Iterator[Value]:
@@ -252,8 +286,15 @@ def _amounts(fields: dict[str, str | None]) -> Iterator[Value]:
 
 
 def _spelled(amount: str) -> float:
-    words = (_words()["number"].get(word) for word in re.split("[ -]", amount.lower()))
-    return sum(word[1] for word in words if word is not None)
+    """Return the number of "two thousand four hundred and six"."""
+    total, last = 0.0, 0.0
+    for word in re.split("[ -]", amount.lower()):
+        _, number = _words()["number"].get(word, ("", 0.0))
+        _, scale = _words()["scale"].get(word, ("", 1.0))
+        last = (last or 1.0) * scale if scale > 1 else last + number
+        if scale > _HUNDRED:
+            total, last = total + last, 0.0
+    return total + last
 
 
 def _numbers(digits: str) -> set[float]:
@@ -303,6 +344,26 @@ def _reading(value: Value, others: Sequence[Value]) -> int | None:
 def is_stated(claimed: Value, evidence: Sequence[Value]) -> bool:
     """Return whether one of the stated values or ranges agrees with the claimed one."""
     return any(claimed.meets(value) for value in evidence)
+
+
+def other_notations(text: str) -> str:
+    """Return the words of other notations of a text's dates, months and quarters; "" without."""
+    words: dict[str, None] = {}
+    for value in _points(text):
+        first, last = (date.fromordinal(int(end)) for end in (value.low, value.high))
+        if value.kind != "date" or last.year > first.year or (last - first).days > _QUARTER_DAYS:
+            continue
+        months = [name for name, (_, month) in _words()["month"].items() if month == first.month]
+        if (last - first).days < _MONTH_DAYS:
+            words.update(dict.fromkeys((*months[:2], f"{first:%m}")))
+            if first == last:
+                words.update(dict.fromkeys((f"{first:%d}", str(first.day))))
+        else:
+            quarter = last.month // 3
+            places = [name for name, (_, n) in _words()["ordinal"].items() if n == quarter]
+            words.update(dict.fromkeys((f"q{quarter}", *places[:2], "quarter")))
+        words[str(first.year)] = None
+    return " ".join(words)
 
 
 def unstated(claim: str, *texts: str) -> tuple[str, ...]:
