@@ -1,6 +1,8 @@
 """Values in different notations."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from docstokg.domain.answer.reader_features import asked_values, in_asked_notation
 from docstokg.domain.text.values import is_stated, numbers, other_notations, unstated, values
@@ -42,7 +44,21 @@ EQUAL = {
     "thousands and hundreds in words": ("2406 people", "two thousand four hundred and six people"),
     "half an hour": ("30 min", "after half an hour"),
     "fraction as a percentage": ("25 %", "a quarter of the fee"),
+    "half of it": ("50 %", "half of the fee"),
     "several parts": ("75 percent", "three quarters of it"),
+    "one in so many": ("20 percent of them", "one in five of them"),
+    "sign of a fraction": ("25 percent off", "\u00bc off"),
+    "two units": ("150 minutes", "2 h 30 min"),
+    "dozens": ("24 members", "two dozen members"),
+    "pence": ("85p", "\u00a30.85"),
+    "ordinal of two words": ("the 25th", "the twenty-fifth"),
+    "year of two digits": ("14 October 2024", "14.10.24"),
+    "year after an apostrophe": ("November 2023", "Nov. '23"),
+    "years with a short end": ("1963", "1958\u201371"),
+    "short quarter": ("Q3 2019", "3Q19"),
+    "minutes to midnight": ("11:50 pm", "at ten to midnight"),
+    "hours without a colon": ("11:15", "at 1115 hrs"),
+    "telephone number with its country": ("01632960417", "+44 1632 960 417"),
     "version": ("version 2.3", "firmware v2.3"),
     "telephone number": ("0471-553208", "0471 553 208"),
     "ordinal": ("the 3rd row", "the third row"),
@@ -52,6 +68,12 @@ EQUAL = {
     "power of reStructuredText": ("1,000,000 cells", "10\\ :sup:`6` cells"),
     "scientific notation": ("0.0025 l", "2.5 \u00d7 10^-3 l"),
 }
+
+WORDS = (
+    "0 00 1 2 3 07 10 12 13 19 31 99 2019 2024 '21 '99 half quarter third fifths a an one two "
+    "twenty thousand dozen past to in out of the minutes o'clock midnight noon am p.m. evening Feb "
+    "may Q1 Q 4Q % per cent \u00bd \u2154 \u20ac \u00a3 p EUR km m h min v V. + . : \u2013 th"
+)
 
 DIFFERENT = {
     "other day": ("7 April 2024", "08.04.2024"),
@@ -87,13 +109,24 @@ def test_values_are_written_as_in_the_question() -> None:
     assert in_asked_notation(asked, text) == expected
 
 
+@given(
+    st.lists(st.sampled_from(WORDS.split()), max_size=12),
+    st.sampled_from(("", " ", "/", "-", " of ")),
+)
+def test_no_text_breaks_the_reading_of_values(words: list[str], joint: str) -> None:
+    text = joint.join(words)
+    assert all(value.low <= value.high for value in values(text))
+    assert in_asked_notation(text, text)[:1] == text[:1]
+    assert isinstance(other_notations(text), str)
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
         ("on 2023-10-05", "october oct 10 05 5 2023"),
         ("in June 2021", "june jun 06 2021"),
         ("in Q2 2023", "q2 second zweite quarter 2023"),
-        ("from 2019 to 2023, with 1,000 people in May", ""),
+        ("from 2019 to 2023, with 1,000 people at midnight in May", ""),
     ],
 )
 def test_words_of_other_notations_of_dates(text: str, words: str) -> None:

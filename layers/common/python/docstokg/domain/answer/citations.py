@@ -178,7 +178,9 @@ def code_ranges(text: str) -> list[tuple[int, int]]:
     for match in _FENCE.finditer(text):
         fence = match["fence"]
         if opened is None:
-            if fence[0] == "`" and "`" in match[0].strip()[len(fence) :]:
+            above = text[: match.start()].rstrip("\n").rpartition("\n")[2].strip()
+            is_underline = fence == match[0].strip() and 0 < len(above) <= len(fence)
+            if "`" in match[0].strip()[len(fence) :] if fence[0] == "`" else is_underline:
                 continue
             opened = (match.start(), fence)
         elif fence.startswith(opened[1]) and match[0].strip() == fence:

@@ -126,11 +126,12 @@ def in_asked_notation(query: str, text: str) -> str:
     A range that holds the value of the question becomes that value.
     """
     groups: dict[tuple[int, int], list[Value]] = {}
-    for value in values(text):
+    question = asked_values(query)
+    for value in values(text) if question else ():
         groups.setdefault((value.start, value.end), []).append(value)
     agreeing = {
         span: asked.written
-        for asked in asked_values(query)
+        for asked in question
         for span, readings in groups.items()
         if asked.share(readings) == 1
     }
@@ -254,8 +255,12 @@ def section_of(block: Block) -> str:
 
 
 def _defines(term: tuple[str, ...], unit: Part, block: Block) -> float:
-    if not term or unit.kind in ("code", "list"):
+    if not term:
         return 0.0
+    if unit.kind in ("code", "list"):
+        first = next(u for u in units(block.text, block.sentences) if u.heading == unit.heading)
+        is_led = bool(unit.lead) and unit.before.split() == unit.lead.split()
+        return float(is_led and unit == first and stems(unit.heading) == term)
     is_first = not block.text[: unit.start].rpartition("\n\n")[0].strip("# \n")
     titled = stems(unit.above) == term or (is_first and stems(block.subject) == term)
     return float(titled and unit.before == unit.question)

@@ -12,7 +12,9 @@ from datetime import date
 from decimal import Decimal
 from functools import cache, lru_cache
 from importlib import resources
+from itertools import pairwise
 from typing import Literal, NamedTuple
+from unicodedata import numeric
 
 from docstokg.domain.text.words import ID_IN_CLAIM, WORD, compatible, normalise
 
@@ -40,6 +42,21 @@ _TOLERANCE = 1e-9
 _HUNDRED = 100
 # Characters of the longest abbreviation of a scale.
 _BRIEF = 3
+# Digits of a telephone number that are the same with the code of the country.
+_SUBSCRIBER = 9
+_SHORT_YEAR, _HALF_CENTURY, _CENTURY = 3, 50, 100
+_DAY_MINUTES, _TEENS = 1440, 19
+# Kinds of patterns with slow beginnings, and what a text with such a value contains.
+_HINTS = {
+    "past": re.compile(r"past|[rs] to|to mid", re.IGNORECASE),
+    "hour": re.compile(r"o'clock|in the [aem]|at night|\s[ap]\.?m\b|uhr|heures", re.IGNORECASE),
+    "share": re.compile(
+        r"hal[fv]|h\u00e4lft|moiti|mitad|met[a\u00e0]|helft|third|dritt|tiers|terc|terz|derde|quart|viert"
+        r"|cuart|kwart|fifth|tel\b|cinqui|quint|vijf|tenth|dixi|cimo|tiende|eighth|[\u00bc-\u215e]|/",
+        re.IGNORECASE,
+    ),
+    "rate": re.compile(r"(?:e|o|n|\d) (?:in|out of) (?:\d|one|t|f|s|eight|nine)", re.IGNORECASE),
+}
 # The largest spelled number that often counts nothing.
 _VAGUE = 2
 
@@ -90,43 +107,57 @@ def _either(kind: str) -> str:
 
 @cache
 def _patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    """Return kinds with patterns, in order of precedence; see `_HINTS` for slow ones."""
     month, number = _either("month"), _either("number")
     day = r"(?P<d>[0-3]?\d)(?:st|nd|rd|th|\.|er|\u00ba)?"
-    year = r"(?P<y>(?:1\d|20|21)\d\d)"
+    year = r"(?P<y>(?:1\d|20|21)\d\d|['\u2019]\d\d(?!\d))"
     signs = r"[$\u20ac\u00a3\u00a5\u20b9%]"
     place = rf"(?P<o>{_either('ordinal')}|[1-4](?:st|nd|rd|th|\.)?)"
-    quarter = rf"(?:Q(?P<q>[1-4])|{place}\s+(?:quarter|quartal|trimestre|kwartaal))"
+    quarter = rf"(?:Q(?P<q>[1-4])|(?P<k>[1-4])Q|{place}\s+(?:quarter|quartal|trimestre|kwartaal))"
     grouped = r"\d{1,3}(?:[., \u00a0\u2009\u202f'\u2019]\d{3})+(?!\d)(?:[.,]\d{1,2}(?!\d))?"
     digits = rf"(?:{grouped}|\d+(?:[.,]\d+)?)(?![.,]?\d)"
     scaled = rf"(?:[\s-]?(?P<s>{_either('scale')})\b)?"
-    measured = rf"(?:[\s-]{{0,2}}(?:(?<=half )an? )?(?P<u>{_either('unit')})(?!\w))?"
+    measured = rf"(?:[\s-]{{0,2}}(?:(?<=half )an? )?(?P<u>{_either('unit')}|per cent)(?!\w))?"
     below = rf"(?:{number})(?:[ -](?:{number}))?"
     scales = "|".join(name for name in _words()["scale"] if len(name) > _BRIEF)
     spelled = rf"\b{below}(?:(?:[ -](?:{scales}))+(?:[ -](?:and )?{below})?)*\b"
     codes = rf"(?P<u>{signs}|\b(?:USD|EUR|GBP|CHF|US\$))"
-    hour = rf"(?P<h>[01]?\d|2[0-4]|{number}|{_either('hour')})"
+    hour = r"(?P<h>[01]?\d|2[0-4])"
+    hour_word = rf"(?P<h>[01]?\d|2[0-4]|{number}|{_either('hour')})"
+    tens = "|".join(name for name, (_, size) in _words()["number"].items() if size > _TEENS)
+    several = rf"(?P<c>{number})[ -](?=\w+s\b|drittel|viertel|f\u00fcnftel|derde)"
     half_day = r"(?:[ap]\.?m\b\.?|in the (?:morning|afternoon|evening)|at night)"
-    past = rf"(?P<b>half|quarter|{below})(?: minutes)? (?:past|(?P<r>(?<=r )to|(?<=minutes )to))"
+    before = r"(?P<r>(?<=r )to|(?<=minutes )to|to(?= mid))"
+    past = rf"(?P<b>half|quarter|{below})(?: minutes)? (?:past|{before})"
     share_of = r"(?=\s+(?:of|der|des|de|du|del|della|do|da|van)\b|\s*(?:[.,;:?!)]|\Z))"
     chinese = r"(?P<m>\d\d?)\s?\u6708"
     texts = (
         ("date", r"(?P<y>\d{4})-(?P<m>[01]\d)-(?P<d>[0-3]\d)"),
         ("date", rf"(?P<y>\d{{4}})\s?\u5e74(?:\s?{chinese}(?:\s?(?P<d>\d\d?)\s?\u65e5)?)?"),
-        ("date", r"(?P<d>\d{1,2})(?P<p>[./-])(?P<m>\d{1,2})(?P=p)(?P<y>\d{4})"),
-        ("date", rf"(?P<m>0?[1-9]|1[0-2])/{year}(?![\d/])"),
+        ("date", r"(?P<d>\d{1,2})(?P<p>[./-])(?P<m>\d{1,2})(?P=p)(?P<y>\d{4}|\d\d)(?![.,]?\d)"),
+        ("date", rf"(?P<m>0?[1-9]|1[0-2])[/.]{year}(?![\d/])"),
         ("date", rf"{year}-(?P<m>0[1-9]|1[0-2])(?![\d-])"),
+        ("date", r"(?P<y>['\u2019]\d\d)(?![\w'\u2019])"),
+        ("date", r"(?P<y>(?:1\d|20)\d\d)[-\u2013/](?P<z>\d\d)(?![\d-])"),
         ("date", rf"{day}\s+(?:de\s+|of\s+)?(?P<n>{month})\.?(?:,?\s+(?:de\s+|del\s+)?{year})?\b"),
         ("date", rf"(?P<n>{month})\.?\s+{day}(?!\d|:)(?:,?\s+{year})?\b"),
         ("date", rf"(?P<n>{month})\.?,?\s+(?:de\s+|of\s+)?{year}\b"),
         ("date", rf"{year}[\s/-]+{quarter}\b"),
-        ("date", rf"{quarter}(?:\s+(?:of\s+|in\s+|de\s+|von\s+)?{year})?\b"),
-        ("clock", rf"{past} {hour}\b(?: (?P<ap>{half_day}))?"),
+        ("date", rf"{quarter}(?:[\s/]+(?:of\s+|in\s+|de\s+|von\s+)?{year})?\b"),
+        ("date", r"(?P<k>[1-4])Q[ '\u2019]?(?P<y>\d\d)(?!\d)"),
+        ("past", rf"{past} {hour_word}\b(?: (?P<ap>{half_day}))?"),
         ("clock", rf"{hour}[:h](?P<i>[0-5]\d)(?!\d)(?:\s?(?P<ap>{half_day}))?(?:\s?(?:uhr|h)\b)?"),
         ("clock", rf"{hour}(?:\.(?P<i>[0-5]\d))?\s?(?:(?P<ap>{half_day})|o'clock|uhr\b|heures\b)"),
+        ("hour", rf"(?P<h>{number})\s(?:(?P<ap>{half_day})|o'clock|uhr\b|heures\b)"),
         ("clock", rf"(?P<h>{_either('hour')})\b"),
-        ("share", rf"(?:(?P<c>{number})[ -]|an? )?(?P<f>{_either('share')}){share_of}"),
+        ("clock", r"(?P<h>[01]\d|2[0-4])(?P<i>[0-5]\d)\s?(?:hrs|hours|h|uhr)\b"),
+        ("share", rf"(?:{several}|an? |one[ -])(?P<f>{_either('share')}){share_of}"),
+        ("share", r"(?P<f>half)(?=\s+of\b)"),
+        ("rate", rf"(?P<c>{number}|\d+) (?:in|out of) (?P<w>{number}|\d+)\b"),
+        ("share", r"(?P<c>\d)/(?P<w>\d\d?)(?=\s+of\b)"),
+        ("share", r"(?P<v>\d*)(?P<x>[\u00bc-\u00be\u2150-\u215e])\s?(?P<u>%|per\s?cent\b)?"),
         ("ordinal", r"(?P<v>\d{1,3})(?:st|nd|rd|th)\b"),
-        ("ordinal", rf"(?P<w>{_either('ordinal')})\b"),
+        ("ordinal", rf"(?:(?P<t>{tens})[ -])?(?P<w>{_either('ordinal')})\b"),
         ("amount", rf"{codes}\s?(?P<v>{digits}){scaled}"),
         ("code", r"(?P<x>(?:\+\d|0\d)[\d ()/.-]{4,}\d)"),
         ("code", r"v\.?\s?(?P<v>\d+(?:\.\d+)?)(?![.,]?\d)"),
@@ -168,7 +199,7 @@ def values(text: str) -> tuple[Value, ...]:
     Numbers that can be read with either separator ("1.234") are in both readings.
     """
     points = _points(text)
-    return (*points, *_ranges(text, points))
+    return (*points, *_ranges(text, points), *_sums(text, points))
 
 
 @lru_cache(maxsize=4096)
@@ -185,7 +216,8 @@ def _points(text: str) -> tuple[Value, ...]:
         take(*match.span())
         points.append(Value("number", number, number, "", *match.span()))
     for kind, pattern in _patterns():
-        for match in pattern.finditer(plain):
+        is_possible = kind not in _HINTS or _HINTS[kind].search(plain)
+        for match in pattern.finditer(plain) if is_possible else ():
             if 1 in taken[match.start() : match.end()]:
                 continue
             readings = list(_readings(kind, match))
@@ -204,18 +236,16 @@ def _readings(kind: str, match: re.Match[str]) -> Iterator[Value]:
     fields = match.groupdict()
     if kind == "date":
         yield from _dates(fields)
-    elif kind == "clock":
+    elif kind in ("clock", "past", "hour"):
         yield from _clocks(fields)
     elif kind == "ordinal":
-        place = (
-            float(fields["v"]) if fields.get("v") else _words()["ordinal"][fields["w"].lower()][1]
-        )
+        named = _words()["ordinal"].get((fields.get("w") or "").lower(), ("", 0.0))[1]
+        place = float(fields.get("v") or _spelled(fields.get("t") or "") + named)
         yield Value("ordinal", place, place)
-    elif kind == "share":
-        percent = _spelled(fields["c"] or "one") * _words()["share"][fields["f"].lower()][1]
-        yield Value("amount", percent, percent, "%")
+    elif kind in ("share", "rate"):
+        yield from _shares(fields)
     elif kind == "code":
-        number = float(re.sub(r"\D", "", fields.get("x") or "") or fields["v"])
+        number = float(re.sub(r"\D", "", fields.get("x") or "")[-_SUBSCRIBER:] or fields["v"])
         yield Value("number", number, number)
     else:
         yield from _amounts(fields)
@@ -231,12 +261,30 @@ def _clocks(fields: Mapping[str, str | None]) -> Iterator[Value]:
     is_late = part.startswith(("p", "in the a", "in the e", "at"))
     is_open = not part and (before or not named.isdigit()) and named not in _words()["hour"]
     for later in (0, 12) if is_open else (12 * is_late,):
-        time = 60 * (hour + later * (hour < 12)) + minutes
+        time = (60 * (hour + later * (hour < 12)) + minutes) % _DAY_MINUTES
         yield Value("clock", time, time)
 
 
+def _shares(fields: Mapping[str, str | None]) -> Iterator[Value]:
+    """Yield "three quarters of it", "1 in 5", "2/5 of it" and "66\u2154 %" as percentages."""
+    if sign := fields.get("x"):
+        part = int(fields["v"] or 0) + numeric(sign)
+        percent = part if fields["u"] else 100 * part
+        yield Value("number", part, part)
+    elif name := fields.get("f"):
+        percent = _count(fields.get("c") or "1") * _words()["share"][name.lower()][1]
+    else:
+        percent = 100 * _count(fields["c"]) / (_count(fields["w"]) or 1)
+    yield Value("amount", percent, percent, "%")
+
+
+def _count(amount: str | None) -> float:
+    return float(amount) if amount and amount.isdecimal() else _spelled(amount or "")
+
+
 def _dates(fields: dict[str, str | None]) -> Iterator[Value]:
-    year, quarter = int(fields.get("y") or 0), fields.get("q") or fields.get("o")
+    year = _year(fields.get("y") or "")
+    quarter = fields.get("q") or fields.get("k") or fields.get("o")
     if quarter:
         place = (
             int(quarter[0])
@@ -247,6 +295,11 @@ def _dates(fields: dict[str, str | None]) -> Iterator[Value]:
             return
         yield from _span(year, 3 * place - 2, 1, 3 * place, 31)
         return
+    if last := fields.get("z"):
+        until = year // _CENTURY * _CENTURY + int(last)
+        if until > year:
+            yield Value("date", date(year, 1, 1).toordinal(), date(until, 12, 31).toordinal())
+        return
     named = fields.get("n")
     month = int(_words()["month"][named.lower()][1]) if named else int(fields.get("m") or 0)
     day = int(fields.get("d") or 0)
@@ -255,6 +308,16 @@ def _dates(fields: dict[str, str | None]) -> Iterator[Value]:
     for first, second in sorted(orders):
         if first <= 12 and second <= 31:
             yield from _span(year, first or 1, second or 1, first or 12, second or 31)
+
+
+def _year(digits: str) -> int:
+    """Return a year, 0 for ""; of two digits, the one from 1950 to 2049."""
+    year = int(digits.lstrip("'\u2019") or 0)
+    return (
+        year
+        if len(digits) > _SHORT_YEAR or not digits
+        else year + (2000 if year < _HALF_CENTURY else 1900)
+    )
 
 
 def _span(year: int, month: int, day: int, last: int, end: int) -> Iterator[Value]:
@@ -269,7 +332,7 @@ def _span(year: int, month: int, day: int, last: int, end: int) -> Iterator[Valu
 
 
 def _amounts(fields: dict[str, str | None]) -> Iterator[Value]:
-    amount, unit = fields["v"] or "", (fields.get("u") or "").lower()
+    amount, unit = fields["v"] or "", (fields.get("u") or "").lower().replace("per c", "perc")
     letter = fields.get("s") or ""
     if letter == "m" and not unit:
         # "3 m" is a length, "3M" three millions.
@@ -328,6 +391,16 @@ def _ranges(text: str, points: Sequence[Value]) -> Iterator[Value]:
                 yield Value(last.kind, first.low, last.high, last.unit, first.start, last.end)
 
 
+def _sums(text: str, points: Sequence[Value]) -> Iterator[Value]:
+    """Yield amounts in two units, as "2 h 30 min", as one."""
+    amounts = [point for point in points if point.kind == "amount"]
+    for first, second in pairwise(amounts):
+        is_joined = not text[first.end : second.start].replace("and", "").strip()
+        if is_joined and first.unit == second.unit and first.low > second.low:
+            size = first.low + second.low
+            yield Value("amount", size, size, first.unit, first.start, second.end)
+
+
 def _are_read_alike(first: Value, last: Value, ends: Mapping[int, Sequence[Value]]) -> bool:
     """Return whether two values are read with the same separator, or one has a single reading."""
     readings = {_reading(value, ends[value.end]) for value in (first, last)}
@@ -350,9 +423,9 @@ def other_notations(text: str) -> str:
     """Return the words of other notations of a text's dates, months and quarters; "" without."""
     words: dict[str, None] = {}
     for value in _points(text):
-        first, last = (date.fromordinal(int(end)) for end in (value.low, value.high))
-        if value.kind != "date" or last.year > first.year or (last - first).days > _QUARTER_DAYS:
+        if value.kind != "date" or value.high - value.low > _QUARTER_DAYS:
             continue
+        first, last = (date.fromordinal(int(end)) for end in (value.low, value.high))
         months = [name for name, (_, month) in _words()["month"].items() if month == first.month]
         if (last - first).days < _MONTH_DAYS:
             words.update(dict.fromkeys((*months[:2], f"{first:%m}")))
