@@ -270,6 +270,39 @@ def test_the_reader_gets_the_heading_of_a_text_or_of_its_section() -> None:
         assert context == "Orrin, Juniper trail: The path is 12 km long."
 
 
+def test_the_reader_gets_values_as_in_the_question() -> None:
+    query = "What happened on 2023-10-05?"
+    (candidate,) = candidates(query, [block("On 5 October 2023 the mill burnt.", subject="Log")])
+    assert extractive.in_context(query, candidate) == "Log: On 2023-10-05 the mill burnt."
+
+
+@pytest.mark.parametrize("lead", ["The kiln uses:\n\n- wood", "The kiln uses wood.\n\n- peat"])
+def test_the_first_part_of_a_section_defines_its_heading(lead: str) -> None:
+    source = block(f"## Kiln\n\n{lead}\n- coal\n\nIt is not the only kiln.\n")
+    defining = [
+        c.unit.text for c in candidates("What is the kiln?", [source]) if c.features.defines
+    ]
+    assert len(defining) == 1 and defining[0].startswith("The kiln uses")
+
+
+def test_a_heading_underlined_with_tildes_begins_no_code() -> None:
+    source = block("Bugs\n~~~~\nBugs go to Orrin.\n\nFixes\n~~~~~\nThey take a week.\n")
+    assert answer_text("Who gets bugs?", source) == "Bugs go to Orrin [1]."
+
+
+@pytest.mark.parametrize(
+    ("text", "is_time"),
+    [
+        ("The mill was sold in 1812.", True),
+        ("The mill was sold after the flood.", True),
+        ("The mill was sold to Orrin.", False),
+    ],
+)
+def test_a_question_for_a_time_needs_one(text: str, is_time: bool) -> None:
+    answer = answer_text("When was the mill sold?", block(text), threshold=0.01)
+    assert (answer != ABSTENTION) == is_time
+
+
 def test_a_numbered_heading_is_no_answer() -> None:
     heading = "2. Before you take Solvin"
     source = block(f"{heading}\n\nTell your doctor if you take iron.\n", section=heading)

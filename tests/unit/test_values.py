@@ -39,6 +39,7 @@ EQUAL = {
     "unit of length": ("2 km", "2000 metres"),
     "unit of time": ("90 seconds", "1.5 minutes"),
     "amount in a range": ("7 kg", "5-10 kg"),
+    "length in a range with one unit": ("610 cm", "5.3 to 6.8 m"),
     "number in words": ("25 members", "twenty-five members"),
     "German number in words": ("3 months", "drei Monate"),
     "thousands and hundreds in words": ("2406 people", "two thousand four hundred and six people"),

@@ -13,7 +13,14 @@ from typing import Any, NamedTuple
 
 from docstokg.contracts.language_models import EXTRACTIVE
 from docstokg.contracts.state import Block
-from docstokg.domain.answer.kinds import asked_kinds, asks_for_part, have_same_form, named_label
+from docstokg.domain.answer.citations import strip_markers
+from docstokg.domain.answer.kinds import (
+    asked_kinds,
+    asks_for_part,
+    have_same_form,
+    lacks_time,
+    named_label,
+)
 from docstokg.domain.answer.notices import ABSTENTION, not_connected, nothing_found, rows_shown
 from docstokg.domain.answer.quoting import LEANING, Quotation, leans, quoted
 from docstokg.domain.answer.reader_features import (
@@ -195,8 +202,6 @@ def choose(
             if each.features.defines == pool[best].features.defines
         }
         probability, credit = 1 / len(parts), 1.0
-    elif lacks_label(query, pool, best):
-        credit = 0.0
     is_single = len(places) == 1 and not leans(pool[best].unit)
     others = _repeating(pool, best) if is_single else ()
     keys = {pool[place].unit.fields[:1] for place in places}
@@ -205,6 +210,9 @@ def choose(
     quotations = tuple(
         quoted(query, pool[place], others, whole=whole, wide=wide) for place in places
     )
+    text = strip_markers(" ".join(quotation.text for quotation in quotations))
+    if lacks_label(query, pool, best) or lacks_time(query, stems(query), text):
+        credit = 0.0
     return Choice(quotations, probability, credit, warnings)
 
 

@@ -1,8 +1,9 @@
 """Kinds of values that a question asks for.
 
 `question_kinds.txt` lists patterns of questions in English, German, French, Spanish, Italian,
-Portuguese and Dutch: for a number or several rows ("many"); "label" lists nouns that
-precede the number of a part ("step 4"), "saying" verbs that ask for its text.
+Portuguese and Dutch: for a number, a time (English only) or several rows ("many"); "moment" lists
+words of times, "label" nouns that precede the number of a part ("step 4"), "saying" verbs that ask
+for its text.
 """
 
 import re
@@ -79,5 +80,16 @@ def asked_kinds(question: str) -> tuple[str, ...]:
 
 def has_number(text: str, question: Collection[str]) -> bool:
     """Return whether a text has a number apart from the stems of the question."""
-    others = WORD.sub(lambda word: "" if stem(normalise(word[0])) in question else word[0], text)
-    return any(value.kind in _NUMBERS for value in values(others))
+    return any(value.kind in _NUMBERS for value in values(_without(text, question)))
+
+
+def lacks_time(question: str, question_stems: Collection[str], text: str) -> bool:
+    """Return whether a question asks for a time, and a text has no value or word of one."""
+    if not _asking()["time"].search(question):
+        return False
+    others = _without(text, question_stems)
+    return not values(others) and _asking()["moment"].search(others) is None
+
+
+def _without(text: str, stems: Collection[str]) -> str:
+    return WORD.sub(lambda word: "" if stem(normalise(word[0])) in stems else word[0], text)

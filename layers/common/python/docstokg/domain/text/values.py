@@ -385,10 +385,22 @@ def _ranges(text: str, points: Sequence[Value]) -> Iterator[Value]:
         place = bisect_right(borders, last.start) - 1
         if place < 0 or not _RANGE.fullmatch(text, border := borders[place], last.start):
             continue
-        for first in ends[border]:
+        for first in _with_unit(ends[border], last, ends[last.end]):
             is_same = (first.kind, first.unit) == (last.kind, last.unit)
             if is_same and first.low <= last.high and _are_read_alike(first, last, ends):
                 yield Value(last.kind, first.low, last.high, last.unit, first.start, last.end)
+
+
+def _with_unit(firsts: list[Value], last: Value, ends: Sequence[Value]) -> Iterator[Value]:
+    """Yield the first ends of a range; plain numbers also in the unit of the last end."""
+    yield from firsts
+    number = next((value.low for value in ends if value.kind == "number"), 0.0)
+    if number and last.unit and not any(value.unit for value in firsts):
+        for first in firsts:
+            if first.kind == "number":
+                yield first._replace(
+                    kind="amount", low=first.low * last.low / number, unit=last.unit
+                )
 
 
 def _sums(text: str, points: Sequence[Value]) -> Iterator[Value]:
