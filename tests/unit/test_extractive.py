@@ -9,7 +9,7 @@ from docstokg.domain.answer import extractive
 from docstokg.domain.answer.kinds import asked_kinds, asks_for_part, named_label, opening_label
 from docstokg.domain.answer.notices import ABSTENTION
 from docstokg.domain.answer.quotation import find_quotation
-from docstokg.domain.answer.reader_features import candidates
+from docstokg.domain.answer.reader_features import candidates, states_others
 from docstokg.domain.answer.statements import statements
 from docstokg.domain.answer.two_hops import pairs
 from docstokg.domain.text.sentences import sentence_spans
@@ -301,6 +301,23 @@ def test_a_heading_underlined_with_tildes_begins_no_code() -> None:
 def test_a_question_for_a_time_needs_one(text: str, is_time: bool) -> None:
     answer = answer_text("When was the mill sold?", block(text), threshold=0.01)
     assert (answer != ABSTENTION) == is_time
+
+
+@pytest.mark.parametrize(
+    ("query", "text", "is_lower"),
+    [
+        ("What was sold in 1812?", "The mill was sold in 1823.", True),
+        ("What was sold in 1812?", "The mill was sold from 1810 to 1815.", False),
+        ("What was sold in Q2 2023?", "The mill was sold in Q2 2024.", True),
+        ("Who was the third miller?", "Orrin was the 4th miller.", True),
+        ("What was sold before 1823?", "The mill was sold in 1812.", False),
+        ("What was sold in 1812?", "The mill was sold to 3 millers.", False),
+    ],
+)
+def test_another_value_of_the_asked_kind_halves_the_credit(
+    query: str, text: str, is_lower: bool
+) -> None:
+    assert states_others(query, text) == is_lower
 
 
 def test_a_numbered_heading_is_no_answer() -> None:

@@ -55,6 +55,7 @@ EQUAL = {
     "ordinal of two words": ("the 25th", "the twenty-fifth"),
     "year of two digits": ("14 October 2024", "14.10.24"),
     "year after an apostrophe": ("November 2023", "Nov. '23"),
+    "years with a short end, or a month": ("2002", "2001-02"),
     "years with a short end": ("1963", "1958\u201371"),
     "short quarter": ("Q3 2019", "3Q19"),
     "minutes to midnight": ("11:50 pm", "at ten to midnight"),
@@ -117,7 +118,7 @@ def test_values_are_written_as_in_the_question() -> None:
 def test_no_text_breaks_the_reading_of_values(words: list[str], joint: str) -> None:
     text = joint.join(words)
     assert all(value.low <= value.high for value in values(text))
-    assert in_asked_notation(text, text)[:1] == text[:1]
+    assert in_asked_notation("the 2nd of 2019", text) is not None
     assert isinstance(other_notations(text), str)
 
 

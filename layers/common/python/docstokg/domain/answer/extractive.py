@@ -32,6 +32,7 @@ from docstokg.domain.answer.reader_features import (
     in_asked_notation,
     labels_of,
     section_of,
+    states_others,
     stems,
 )
 from docstokg.domain.answer.rows import (
@@ -58,6 +59,8 @@ PREFERRED = 0.5
 COMPARED = 24
 
 _FAR = 3.0
+# Of the credit, if the quotation has only other values of a kind that the question has one of.
+_OTHER_VALUE = 0.5
 _LOWEST, _HIGHEST = -8.0, 4.0
 # Words of a sentence that the reader gets with the previous one, of at most so many characters.
 _BRIEF, _CONTEXT = 9, 200
@@ -213,6 +216,8 @@ def choose(
     text = strip_markers(" ".join(quotation.text for quotation in quotations))
     if lacks_label(query, pool, best) or lacks_time(query, stems(query), text):
         credit = 0.0
+    elif states_others(query, f"{text} {pool[best].block.subject} {section_of(pool[best].block)}"):
+        credit *= _OTHER_VALUE
     return Choice(quotations, probability, credit, warnings)
 
 

@@ -26,6 +26,11 @@ _DEFINED = re.compile(
     r"(?P<name>[^?,]{2,120}?)(?:\s+mean)?\s*[?.]?",
     re.IGNORECASE,
 )
+_OPEN = re.compile(
+    r"\b(?:before|after|prior to|since|until|till|by|from|between|and|to|than|over|under|above"
+    r"|below|least|most|within|around|about|last|next|past|every|each|per)\s+(?:the\s+)?\Z",
+    re.IGNORECASE,
+)
 _LAST_PLACE = 8
 _SHORT_WORDS, _LONG_WORDS = 10, 25
 
@@ -153,6 +158,22 @@ def _english(readings: Sequence[Value], text: str) -> list[Value]:
         extreme((each for each in readings if (each.kind, each.unit) == kind), key=lambda v: v.low)
         for kind in kinds
     ]
+
+
+def states_others(query: str, text: str) -> bool:
+    """Return whether a text has, for a value of an English question, only others of its kind.
+
+    Plain numbers and open ranges ("before 2000") are not compared.
+    """
+    stated = values(text)
+    for asked in asked_values(query) if stated and is_english(query) else ():
+        checked = [v for v in asked.readings if v.unit or v.kind not in ("number", "day")]
+        kinds = {(value.kind, value.unit) for value in checked}
+        others = any((value.kind, value.unit) in kinds for value in stated)
+        is_stated_here = any(is_stated(value, stated) for value in checked)
+        if others and not is_stated_here and not _OPEN.search(query[: query.find(asked.written)]):
+            return True
+    return False
 
 
 def defined_name(query: str) -> tuple[str, ...]:

@@ -136,7 +136,7 @@ def _patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
         ("date", rf"(?P<y>\d{{4}})\s?\u5e74(?:\s?{chinese}(?:\s?(?P<d>\d\d?)\s?\u65e5)?)?"),
         ("date", r"(?P<d>\d{1,2})(?P<p>[./-])(?P<m>\d{1,2})(?P=p)(?P<y>\d{4}|\d\d)(?![.,]?\d)"),
         ("date", rf"(?P<m>0?[1-9]|1[0-2])[/.]{year}(?![\d/])"),
-        ("date", rf"{year}-(?P<m>0[1-9]|1[0-2])(?![\d-])"),
+        ("date", rf"{year}-(?P<z>(?P<m>0[1-9]|1[0-2]))(?![\d-])"),
         ("date", r"(?P<y>['\u2019]\d\d)(?![\w'\u2019])"),
         ("date", r"(?P<y>(?:1\d|20)\d\d)[-\u2013/](?P<z>\d\d)(?![\d-])"),
         ("date", rf"{day}\s+(?:de\s+|of\s+)?(?P<n>{month})\.?(?:,?\s+(?:de\s+|del\s+)?{year})?\b"),
@@ -299,7 +299,8 @@ def _dates(fields: dict[str, str | None]) -> Iterator[Value]:
         until = year // _CENTURY * _CENTURY + int(last)
         if until > year:
             yield Value("date", date(year, 1, 1).toordinal(), date(until, 12, 31).toordinal())
-        return
+        if not fields.get("m"):
+            return
     named = fields.get("n")
     month = int(_words()["month"][named.lower()][1]) if named else int(fields.get("m") or 0)
     day = int(fields.get("d") or 0)
