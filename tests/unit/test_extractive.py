@@ -288,6 +288,8 @@ def test_the_first_part_of_a_section_defines_its_heading(lead: str) -> None:
 def test_a_heading_underlined_with_tildes_begins_no_code() -> None:
     source = block("Bugs\n~~~~\nBugs go to Orrin.\n\nFixes\n~~~~~\nThey take a week.\n")
     assert answer_text("Who gets bugs?", source) == "Bugs go to Orrin [1]."
+    fenced = block("Log\n\n~~~\nBugs go to Orrin.\n~~~\n")
+    assert [each.unit.kind for each in candidates("Who gets bugs?", [fenced])] == ["code"]
 
 
 @pytest.mark.parametrize(

@@ -23,12 +23,6 @@ def test_a_follow_up_contains_its_subject(question: str) -> None:
     assert whole_question(question, ASKED) == f"{question} (Angelman syndrome Harry)"
 
 
-def test_a_replaced_word_is_not_added() -> None:
-    turns = [("user", "How much dioxide does yellow pea protein emit?")]
-    whole = whole_question("What about green pea protein?", turns)
-    assert whole == "What about green pea protein? (much dioxide emit)"
-
-
 @pytest.mark.parametrize(
     "question",
     [

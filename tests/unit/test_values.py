@@ -74,7 +74,7 @@ EQUAL = {
 WORDS = (
     "0 00 1 2 3 07 10 12 13 19 31 99 2019 2024 '21 '99 half quarter third fifths a an one two "
     "twenty thousand dozen past to in out of the minutes o'clock midnight noon am p.m. evening Feb "
-    "may Q1 Q 4Q % per cent \u00bd \u2154 \u20ac \u00a3 p EUR km m h min v V. + . : \u2013 th"
+    "may Q1 Q 4Q % per cent \u00bd \u2154 \u20ac \u00a3 p EUR km m h min v V. . : \u2013 th second"
 )
 
 DIFFERENT = {
@@ -118,7 +118,8 @@ def test_values_are_written_as_in_the_question() -> None:
 def test_no_text_breaks_the_reading_of_values(words: list[str], joint: str) -> None:
     text = joint.join(words)
     assert all(value.low <= value.high for value in values(text))
-    assert in_asked_notation("the 2nd of 2019", text) is not None
+    is_second = any(value.kind == "ordinal" and value.low == 2 for value in values(text))
+    assert not is_second or "2nd" in in_asked_notation("Which is the 2nd?", text)
     assert isinstance(other_notations(text), str)
 
 

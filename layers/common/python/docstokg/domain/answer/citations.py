@@ -178,9 +178,8 @@ def code_ranges(text: str) -> list[tuple[int, int]]:
     for match in _FENCE.finditer(text):
         fence = match["fence"]
         if opened is None:
-            above = text[: match.start()].rstrip("\n").rpartition("\n")[2].strip()
-            is_underline = fence == match[0].strip() and 0 < len(above) <= len(fence)
-            if "`" in match[0].strip()[len(fence) :] if fence[0] == "`" else is_underline:
+            info = match[0].strip().removeprefix(fence)
+            if "`" in info if fence[0] == "`" else not info and _is_underline(text, match):
                 continue
             opened = (match.start(), fence)
         elif fence.startswith(opened[1]) and match[0].strip() == fence:
@@ -200,6 +199,12 @@ def code_ranges(text: str) -> list[tuple[int, int]]:
             ranges.append((start, end))
         at = end
     return ranges
+
+
+def _is_underline(text: str, line: re.Match[str]) -> bool:
+    """Return whether a line of tildes is at least as long as the text above it."""
+    above = text[: line.start()].removesuffix("\n").rpartition("\n")[2].strip()
+    return 0 < len(above) <= len(line["fence"])
 
 
 def outside_code(text: str, change: Callable[[str], str]) -> str:

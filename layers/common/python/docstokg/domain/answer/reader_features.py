@@ -3,7 +3,7 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from docstokg.contracts.state import Block
@@ -110,9 +110,6 @@ def asked_values(query: str) -> tuple[AskedValue, ...]:
 
     English has one reading: "1,234" exceeds a thousand, "1.234" does not.
     """
-    groups: dict[tuple[int, int], list[Value]] = {}
-    for value in values(query):
-        groups.setdefault((value.start, value.end), []).append(value)
     is_plain = is_english(query)
     return tuple(
         AskedValue(
@@ -120,9 +117,16 @@ def asked_values(query: str) -> tuple[AskedValue, ...]:
             written,
             frozenset(stems(written)),
         )
-        for span, readings in groups.items()
+        for span, readings in _by_span(values(query)).items()
         for written in (query[slice(*span)],)
     )
+
+
+def _by_span(stated: Iterable[Value]) -> dict[tuple[int, int], list[Value]]:
+    groups: dict[tuple[int, int], list[Value]] = {}
+    for value in stated:
+        groups.setdefault((value.start, value.end), []).append(value)
+    return groups
 
 
 def in_asked_notation(query: str, text: str) -> str:
@@ -130,10 +134,8 @@ def in_asked_notation(query: str, text: str) -> str:
 
     A range that holds the value of the question becomes that value.
     """
-    groups: dict[tuple[int, int], list[Value]] = {}
     question = asked_values(query)
-    for value in values(text) if question else ():
-        groups.setdefault((value.start, value.end), []).append(value)
+    groups = _by_span(values(text)) if question else {}
     agreeing = {
         span: asked.written
         for asked in question
@@ -171,7 +173,7 @@ def states_others(query: str, text: str) -> bool:
         kinds = {(value.kind, value.unit) for value in checked}
         others = any((value.kind, value.unit) in kinds for value in stated)
         is_stated_here = any(is_stated(value, stated) for value in checked)
-        if others and not is_stated_here and not _OPEN.search(query[: query.find(asked.written)]):
+        if others and not is_stated_here and not _OPEN.search(query[: asked.readings[0].start]):
             return True
     return False
 

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from itertools import pairwise
 
 from docstokg.contracts.request import Turn
 from docstokg.domain.text.everyday import is_everyday
@@ -77,7 +76,6 @@ def _completed(question: str, before: str, answer: str) -> str:
     if not before or len(question) > LONGEST_FOLLOW_UP or not lacks_subject(question):
         return question
     question_words = {token.casefold() for token in _TOKEN.findall(question)}
-    question_words |= _replaced(question, before)
     names = {*_names(before), *_names(answer)}
     words: dict[str, str] = {}
     for token in (*_content(before), *_names(answer)):
@@ -87,18 +85,6 @@ def _completed(question: str, before: str, answer: str) -> str:
     chosen = sorted(words.values(), key=lambda token: token not in names)[:MOST_ADDED]
     added = [token[:LONGEST_ADDED] for token in words.values() if token in chosen]
     return f"{question} ({' '.join(added)})" if added else question
-
-
-def _replaced(question: str, before: str) -> set[str]:
-    """Return content words in whose place the question has others: yellow, for "green pea"."""
-    now = [token.casefold() for token in _TOKEN.findall(question)]
-    then = [token.casefold() for token in _TOKEN.findall(before)]
-    preceding = {word: first for first, word in pairwise(now)}
-    return {
-        first
-        for first, word in pairwise(then)
-        if preceding.get(word, first) not in STOP_WORDS.union(then) and first not in STOP_WORDS
-    }
 
 
 def _is_name(tokens: Sequence[str], at: int) -> bool:

@@ -46,17 +46,6 @@ _BRIEF = 3
 _SUBSCRIBER = 9
 _SHORT_YEAR, _HALF_CENTURY, _CENTURY = 3, 50, 100
 _DAY_MINUTES, _TEENS = 1440, 19
-# Kinds of patterns with slow beginnings, and what a text with such a value contains.
-_HINTS = {
-    "past": re.compile(r"past|[rs] to|to mid", re.IGNORECASE),
-    "hour": re.compile(r"o'clock|in the [aem]|at night|\s[ap]\.?m\b|uhr|heures", re.IGNORECASE),
-    "share": re.compile(
-        r"hal[fv]|h\u00e4lft|moiti|mitad|met[a\u00e0]|helft|third|dritt|tiers|terc|terz|derde|quart|viert"
-        r"|cuart|kwart|fifth|tel\b|cinqui|quint|vijf|tenth|dixi|cimo|tiende|eighth|[\u00bc-\u215e]|/",
-        re.IGNORECASE,
-    ),
-    "rate": re.compile(r"(?:e|o|n|\d) (?:in|out of) (?:\d|one|t|f|s|eight|nine)", re.IGNORECASE),
-}
 # The largest spelled number that often counts nothing.
 _VAGUE = 2
 
@@ -107,7 +96,7 @@ def _either(kind: str) -> str:
 
 @cache
 def _patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
-    """Return kinds with patterns, in order of precedence; see `_HINTS` for slow ones."""
+    """Return kinds with patterns, in order of precedence."""
     month, number = _either("month"), _either("number")
     day = r"(?P<d>[0-3]?\d)(?:st|nd|rd|th|\.|er|\u00ba)?"
     year = r"(?P<y>(?:1\d|20|21)\d\d|['\u2019]\d\d(?!\d))"
@@ -171,6 +160,18 @@ def _patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
     )
 
 
+@cache
+def _hints() -> dict[str, re.Pattern[str]]:
+    """Return what a text with a value has, for kinds whose patterns begin with slow lists."""
+    hints = {
+        "past": "past|[rs] to|to mid",
+        "hour": r"o'clock|in the [aem]|at night|\s[ap]\.?m\b|uhr|heures",
+        "share": rf"{_either('share')}|[\u00bc-\u00be\u2150-\u215e]|/",
+        "rate": r"(?:e|o|n|\d) (?:in|out of) (?:\d|one|t|f|s|eight|nine)",
+    }
+    return {kind: re.compile(hint, re.IGNORECASE) for kind, hint in hints.items()}
+
+
 @lru_cache(maxsize=4096)
 def numbers(text: str) -> frozenset[str]:
     """Return the numbers in digits outside ids and names: `1,200.50` as `1200.5`, `007` as `7`."""
@@ -216,8 +217,8 @@ def _points(text: str) -> tuple[Value, ...]:
         take(*match.span())
         points.append(Value("number", number, number, "", *match.span()))
     for kind, pattern in _patterns():
-        is_possible = kind not in _HINTS or _HINTS[kind].search(plain)
-        for match in pattern.finditer(plain) if is_possible else ():
+        hint = _hints().get(kind)
+        for match in pattern.finditer(plain) if hint is None or hint.search(plain) else ():
             if 1 in taken[match.start() : match.end()]:
                 continue
             readings = list(_readings(kind, match))

@@ -1,6 +1,5 @@
 """Names in chunks."""
 
-import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import batched, chain
@@ -9,7 +8,7 @@ from typing import NamedTuple
 from docstokg.contracts import compact_json
 from docstokg.contracts.records import FoundName, StoredChunk
 from docstokg.domain.graph.same_names import same_names
-from docstokg.domain.identity import chunk_uuid, is_id
+from docstokg.domain.identity import chunk_uuid, is_id, text_sha256
 from docstokg.domain.text.names import MANY_DOCUMENTS, capitalised_names, heading_name, title_names
 from docstokg.domain.text.words import fold
 from docstokg.loading.context import Context
@@ -64,7 +63,7 @@ def naming_digest(recogniser: str, chunk: RawChunk) -> str:
     finder = "" if has_own_mentions(chunk) else recogniser
     place = (chunk.title, chunk.document_name, chunk.doc_id, chunk.section)
     content = json.dumps([finder, chunk.text, *place])
-    return hashlib.sha256(content.encode()).hexdigest()[:16]
+    return text_sha256(content)[:16]
 
 
 class Labels(NamedTuple):

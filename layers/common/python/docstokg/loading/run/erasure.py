@@ -1,12 +1,12 @@
 """Deletion of run objects, and marks of erased documents."""
 
-import hashlib
 import json
 import time
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 
 from docstokg.contracts.ingest import IngestRun
+from docstokg.domain.identity import text_sha256
 from docstokg.loading.run.lease import CLOSED
 from docstokg.loading.run.output_cache import ENCODINGS, forget_outputs
 from docstokg.loading.run.rows import every_object
@@ -71,7 +71,7 @@ def erasure_marks(
 def erasure_mark(path: str, etag: str, doc_id: str) -> str:
     """Return the SHA-256 of a document in this version of an object."""
     content = json.dumps([path, etag, doc_id])
-    return hashlib.sha256(content.encode()).hexdigest()
+    return text_sha256(content)
 
 
 def put_marks(namespace: str, objects: ObjectStore, marks: Iterable[str]) -> None:

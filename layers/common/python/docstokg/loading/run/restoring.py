@@ -1,11 +1,11 @@
 """Restore of a namespace from its bucket."""
 
-import hashlib
 import json
 from collections.abc import Iterator, Sequence
 
 from docstokg.contracts.ingest import IngestRun
 from docstokg.contracts.records import RelationRecord
+from docstokg.domain.identity import text_sha256
 from docstokg.loading.context import NullProgress, Stores
 from docstokg.loading.run.erasure import decisions_folder
 from docstokg.loading.run.lease import CLOSED
@@ -27,7 +27,7 @@ def put_decisions(namespace: str, stores: Stores, decisions: Sequence[RelationRe
 def copy_decision(decision: RelationRecord, objects: ObjectStore) -> None:
     """Copy a decision about two names to the bucket, over an earlier one about them."""
     pair = json.dumps([decision.source, decision.target])
-    name = hashlib.sha256(pair.encode()).hexdigest()
+    name = text_sha256(pair)
     key = f"{decisions_folder(decision.namespace)}{name}.json"
     objects.put(key, decision.model_dump_json().encode())
 
