@@ -4,11 +4,11 @@
 
 FOLDER has `reader.npz`, weights to begin with in BERT's names, and `words.npy`, the encoder's word
 table (pieces, 384). Each FILE in it is a `.jsonl.gz` of groups {q: question, right: texts that
-answer, wrong: texts that do not}; SHARE of the groups come from it. Of a question without an
-answer, `wrong` begins with the nearest texts. Trains the four upper layers, on processors, with
-JAX and optax, which this project does not require; 16 groups of six texts a step. The loss is
-softmax over the texts of an answerable question plus binary loss of each text. Writes
-`trained.npz`.
+answer, wrong: texts that do not, the nearest first}; SHARE of the groups come from it. Trains the
+four upper layers, on processors in 16 bits, with PyTorch, which this project does not require; 16
+groups of six texts a step. The loss is softmax over the texts of a question and the logit 0, which
+stands for no answer, plus binary loss of each text. Writes `trained.npz`, the mean of the
+weights at the beginning and at the end (https://arxiv.org/abs/2109.01903).
 """
 
 import argparse
@@ -28,7 +28,9 @@ from docstokg.adapters.onnx.wordpieces import cassette_model, open_tokenizer
 
 BATCH, GROUP, WARM_UP = 16, 6, 30
 LAYERS, FROZEN, HEADS = 6, 2, 12
-LENGTHS = (48, 64, 80, LONGEST_PAIR)
+LENGTHS = (40, 48, 56, 64, 72, 80, 92, LONGEST_PAIR)
+# Of the wrong texts of a group, so many are drawn among the nearest.
+NEAR, NEAREST = 3, 6
 
 type Weights = dict[str, Any]
 type Group = dict[str, Any]
@@ -59,7 +61,7 @@ class Batches:
         self._waiting: dict[int, list[tuple[bool, list[list[int]]]]] = {n: [] for n in LENGTHS}
         self._tokenizer = open_tokenizer(cassette_model() / "tokenizer.json", None)
 
-    def __next__(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+    def __next__(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
         """Return word pieces (BATCH * GROUP, length) and, per group, whether its first answers."""
         while True:
             pairs = self._pairs(next(self._groups))
@@ -68,15 +70,17 @@ class Batches:
             self._waiting[length].append(pairs)
             if len(self._waiting[length]) == BATCH:
                 batch, self._waiting[length] = self._waiting[length], []
-                ids = np.zeros((BATCH * GROUP, length), np.int32)
+                ids = np.zeros((BATCH * GROUP, length), np.int64)
                 for row, pair in enumerate(pair for _, rows in batch for pair in rows):
                     ids[row, : len(pair)] = pair
                 return ids, np.array([answers for answers, _ in batch], np.float32)
 
     def _pairs(self, group: Group) -> tuple[bool, list[list[int]]]:
-        right, wrong = group["right"], group["wrong"]
-        texts = [self._draw.choice(right or wrong[:2])]
-        texts += self._draw.sample(wrong, min(GROUP - 1, len(wrong)))
+        right, wrong = group["right"], list(group["wrong"])
+        texts = [self._draw.choice(right) if right else wrong.pop(self._draw.randrange(2))]
+        near = self._draw.sample(wrong[:NEAREST], min(NEAR, len(wrong)))
+        wrong = [text for text in wrong if text not in near]
+        texts += [*near, *self._draw.sample(wrong, min(GROUP - 1 - len(near), len(wrong)))]
         texts += self._draw.choices(self._others or texts, k=GROUP - len(texts))
         self._others = [*self._others[-999:], texts[0]]
         return bool(right), [self._pieces(group["q"], text) for text in texts]
@@ -90,86 +94,82 @@ class Batches:
 
 def logits(weights: Weights, words: Any, ids: Any) -> Any:
     """Return a logit per pair of word pieces (pairs, length); 0 is padding."""
-    import jax
-    import jax.numpy as jnp
+    import torch
+    from torch.nn.functional import gelu, layer_norm, linear
 
-    def product(x: Any, y: Any) -> Any:
-        half = (side.astype(jnp.bfloat16) for side in (x, y))
-        return jnp.matmul(*half, preferred_element_type=jnp.float32)
-
-    def linear(x: Any, name: str) -> Any:
-        return product(x, weights[f"b.{name}.weight"].T) + weights[f"b.{name}.bias"]
+    def product(x: Any, name: str) -> Any:
+        return linear(x, weights[f"{name}.weight"], weights[f"{name}.bias"])
 
     def normal(x: Any, name: str) -> Any:
-        x = x - x.mean(-1, keepdims=True)
-        x = x * jax.lax.rsqrt((x**2).mean(-1, keepdims=True) + 1e-12)
-        return x * weights[f"b.{name}.weight"] + weights[f"b.{name}.bias"]
+        gain, bias = weights[f"{name}.weight"], weights[f"{name}.bias"]
+        return layer_norm(x.float(), gain.shape, gain, bias, 1e-12)
 
     count, length = ids.shape
-    kept = (ids > 0).astype(jnp.float32)
-    ended = jnp.cumsum(ids == SEP, 1) - (ids == SEP)
-    kinds = (ended == 1) & (ids > 0)
+    kept = ids > 0
+    ended = torch.cumsum(ids == SEP, 1) - 1 * (ids == SEP)
+    kinds = (ended == 1) & kept
     places = weights["b.embeddings.position_embeddings.weight"][:length]
     x = words[ids] + places + weights["b.embeddings.token_type_embeddings.weight"][kinds * 1]
-    x = normal(x, "embeddings.LayerNorm")
-    masked = ((kept - 1) * 1e9)[:, None, None, :]
+    x = normal(x, "b.embeddings.LayerNorm")
+    masked = (kept * 1.0 - 1)[:, None, None] * 1e9
     for layer in range(LAYERS):
-        x = jax.lax.stop_gradient(x) if layer == FROZEN else x
-        name = f"encoder.layer.{layer}"
+        x = x.detach() if layer == FROZEN else x
+        name = f"b.encoder.layer.{layer}"
         query, key, value = (
-            linear(x, f"{name}.attention.self.{part}")
+            product(x, f"{name}.attention.self.{part}")
             .reshape(count, length, HEADS, -1)
-            .transpose(0, 2, 1, 3)
+            .transpose(1, 2)
             for part in ("query", "key", "value")
         )
-        alike = jnp.matmul(query, key.transpose(0, 1, 3, 2)) / query.shape[-1] ** 0.5
-        seen = jnp.matmul(jax.nn.softmax(alike + masked, -1), value)
-        seen = seen.transpose(0, 2, 1, 3).reshape(count, length, -1)
-        output = linear(seen, f"{name}.attention.output.dense")
+        alike = query @ key.transpose(2, 3) / query.shape[-1] ** 0.5
+        seen = (alike + masked).softmax(-1).to(value.dtype) @ value
+        seen = seen.transpose(1, 2).reshape(count, length, -1)
+        output = product(seen, f"{name}.attention.output.dense")
         x = normal(x + output, f"{name}.attention.output.LayerNorm")
-        inner = jax.nn.gelu(linear(x, f"{name}.intermediate.dense"), approximate=False)
-        x = normal(x + linear(inner, f"{name}.output.dense"), f"{name}.output.LayerNorm")
-    mean = (x * kept[..., None]).sum(1) / kept.sum(1, keepdims=True)
-    return jnp.concatenate([x[:, 0], mean], -1) @ weights["w.weight"][0] + weights["w.bias"][0]
+        inner = gelu(product(x, f"{name}.intermediate.dense"))
+        x = normal(x + product(inner, f"{name}.output.dense"), f"{name}.output.LayerNorm")
+    mean = (x * kept[..., None]).sum(1) / kept.sum(1, keepdim=True)
+    joined = torch.cat([x[:, 0], mean], -1)
+    return (joined @ weights["w.weight"][0] + weights["w.bias"][0]).float()
 
 
 def train(folder: Path, shares: Mapping[Path, float], steps: int, rate: float) -> None:
-    """Train by AdamW with clipped slopes; write `trained.npz`."""
-    import jax
-    import jax.numpy as jnp
-    import optax
+    """Train by AdamW with clipped slopes; write the mean of old and new weights."""
+    import torch
+    from torch.nn.functional import softplus
 
     draw = random.Random(1)
     batches = Batches(draw_groups(shares, draw), draw)
-    words = jnp.array(np.load(folder / "words.npy"))
+    words = torch.from_numpy(np.load(folder / "words.npy"))
     stored = np.load(folder / "reader.npz")
-    weights = {name: jnp.array(stored[name].astype(np.float32)) for name in stored.files}
-
-    def loss(weights: Weights, ids: Any, answers: Any) -> Any:
-        scores = logits(weights, words, ids).reshape(BATCH, GROUP)
-        targets = jnp.zeros_like(scores).at[:, 0].set(answers)
-        binary = (jnp.logaddexp(0, scores) - scores * targets).sum(1).mean() / 3
-        choice = (jax.nn.logsumexp(scores, 1) - scores[:, 0]) * answers
-        return binary + choice.sum() / jnp.maximum(answers.sum(), 1)
-
-    rises, falls = (
-        optax.linear_schedule(0, rate, WARM_UP),
-        optax.linear_schedule(rate, 0, steps - WARM_UP),
+    weights = {name: torch.from_numpy(stored[name].astype(np.float32)) for name in stored.files}
+    fixed = ("b.embeddings", *(f"b.encoder.layer.{layer}." for layer in range(FROZEN)))
+    free = [weight for name, weight in weights.items() if not name.startswith(fixed)]
+    for weight in free:
+        weight.requires_grad_()
+    descent = torch.optim.AdamW(free, lr=rate, weight_decay=0.01)
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        descent, lambda step: min((step + 1) / WARM_UP, (steps - step) / (steps - WARM_UP))
     )
-    schedule = optax.join_schedules([rises, falls], [WARM_UP])
-    descent = optax.chain(optax.clip_by_global_norm(1), optax.adamw(schedule, weight_decay=0.01))
-
-    def step(weights: Weights, state: Any, ids: Any, answers: Any) -> Any:
-        lost, slopes = jax.value_and_grad(loss)(weights, ids, answers)
-        changes, state = descent.update(slopes, state, weights)
-        return optax.apply_updates(weights, changes), state, lost
-
-    compiled, state = jax.jit(step), descent.init(weights)
     for number in range(1, steps + 1):
-        weights, state, lost = compiled(weights, state, *next(batches))
+        ids, labels = map(torch.from_numpy, next(batches))
+        with torch.autocast("cpu", torch.bfloat16):
+            scores = logits(weights, words, ids).reshape(BATCH, GROUP)
+        targets = torch.zeros_like(scores)
+        targets[:, 0] = labels
+        binary = (softplus(scores) - scores * targets).sum(1).mean() / 3
+        choice = softplus(scores.logsumexp(1)).mean() - (scores[:, 0] * labels).mean()
+        descent.zero_grad()
+        (binary + choice).backward()
+        torch.nn.utils.clip_grad_norm_(free, 1)
+        descent.step()
+        schedule.step()
         if number % 20 == 0:
-            print(f"step {number} of {steps}, loss {float(lost):.3f}", flush=True)
-    trained = {name: np.asarray(weight).astype(np.float16) for name, weight in weights.items()}
+            print(f"step {number} of {steps}, loss {(binary + choice).item():.3f}", flush=True)
+    trained = {
+        name: (0.5 * (stored[name] + weight.detach().numpy())).astype(np.float16)
+        for name, weight in weights.items()
+    }
     np.savez(folder / "trained.npz", allow_pickle=False, **trained)
 
 

@@ -276,6 +276,20 @@ def test_the_reader_gets_values_as_in_the_question() -> None:
     assert extractive.in_context(query, candidate) == "Log: On 2023-10-05 the mill burnt."
 
 
+def test_a_low_logit_silences_a_sentence_but_no_rows_together() -> None:
+    """The reader compares single parts, and no row alone answers "which"."""
+    people = block("Name | Team\nAda | Red\nBo | Blue\nCy | Red\n", name="people.csv")
+    sentence = block("Ada and Cy of the team chose red paint.")
+
+    def answer(query: str, source: Block) -> str:
+        low = (query, [source], 300, 0.4, lambda _, texts: [-6.0] * len(texts))
+        return extractive.answer(*low).text
+
+    assert answer("What did the red team win?", sentence) == ABSTENTION
+    rows = answer("Which people are in team Red?", people)
+    assert "Ada" in rows and "Cy" in rows and "Bo" not in rows
+
+
 @pytest.mark.parametrize("lead", ["The kiln uses:\n\n- wood", "The kiln uses wood.\n\n- peat"])
 def test_the_first_part_of_a_section_defines_its_heading(lead: str) -> None:
     source = block(f"## Kiln\n\n{lead}\n- coal\n\nIt is not the only kiln.\n")

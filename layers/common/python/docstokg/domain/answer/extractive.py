@@ -196,7 +196,9 @@ def choose(
 
         covered = signs_together(pool, scores, places, 0.0)["covered"]
         signs |= {name: max(signs[name], covered) for name in ("words", "words_around")}
-    credit = logistic(fitted["credit"], signs)
+    # The reader compares single parts with the question, not several together.
+    judging = fitted if several is None else model()["without_reader"]
+    credit = logistic(judging["credit"], signs)
     if pool[best].is_labelled and asks_for_part(query):
         # The part is there; only another one with the same label could be meant.
         parts = {
