@@ -76,8 +76,9 @@ class Batches:
                 return ids, np.array([answers for answers, _ in batch], np.float32)
 
     def _pairs(self, group: Group) -> tuple[bool, list[list[int]]]:
-        right, wrong = group["right"], list(group["wrong"])
-        texts = [self._draw.choice(right) if right else wrong.pop(self._draw.randrange(2))]
+        right = group["right"]
+        texts = [self._draw.choice(right or group["wrong"][:2])]
+        wrong = [text for text in group["wrong"] if text != texts[0]]
         near = self._draw.sample(wrong[:NEAREST], min(NEAR, len(wrong)))
         wrong = [text for text in wrong if text not in near]
         texts += [*near, *self._draw.sample(wrong, min(GROUP - 1 - len(near), len(wrong)))]
