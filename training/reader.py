@@ -7,8 +7,7 @@ table (pieces, 384). Each FILE in it is a `.jsonl.gz` of groups {q: question, ri
 answer, wrong: texts that do not, the nearest first}; SHARE of the groups come from it. Trains the
 four upper layers, on processors in 16 bits, with PyTorch, which this project does not require; 16
 groups of six texts a step. The loss is softmax over the texts of a question and the logit 0, which
-stands for no answer, plus binary loss of each text. Writes `trained.npz`, the mean of the
-weights at the beginning and at the end (https://arxiv.org/abs/2109.01903).
+stands for no answer, plus binary loss of each text. Writes `trained.npz`.
 """
 
 import argparse
@@ -135,7 +134,7 @@ def logits(weights: Weights, words: Any, ids: Any) -> Any:
 
 
 def train(folder: Path, shares: Mapping[Path, float], steps: int, rate: float) -> None:
-    """Train by AdamW with clipped slopes; write the mean of old and new weights."""
+    """Train by AdamW with clipped slopes; write `trained.npz`."""
     import torch
     from torch.nn.functional import softplus
 
@@ -167,10 +166,7 @@ def train(folder: Path, shares: Mapping[Path, float], steps: int, rate: float) -
         schedule.step()
         if number % 20 == 0:
             print(f"step {number} of {steps}, loss {(binary + choice).item():.3f}", flush=True)
-    trained = {
-        name: (0.5 * (stored[name] + weight.detach().numpy())).astype(np.float16)
-        for name, weight in weights.items()
-    }
+    trained = {name: weight.detach().numpy().astype(np.float16) for name, weight in weights.items()}
     np.savez(folder / "trained.npz", allow_pickle=False, **trained)
 
 

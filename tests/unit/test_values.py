@@ -58,6 +58,9 @@ EQUAL = {
     "years with a short end, or a month": ("2002", "2001-02"),
     "years with a short end": ("1963", "1958\u201371"),
     "short quarter": ("Q3 2019", "3Q19"),
+    "month of a short year": ("02/2024", "since Feb '24"),
+    "share before a noun": ("66\u2154 %", "a two-thirds majority"),
+    "share before a verb": ("12.5 %", "One eighth had driven"),
     "minutes to midnight": ("11:50 pm", "at ten to midnight"),
     "hours without a colon": ("11:15", "at 1115 hrs"),
     "telephone number with its country": ("01632960417", "+44 1632 960 417"),
@@ -86,6 +89,8 @@ DIFFERENT = {
     "quarter of a year": ("25 %", "the second quarter of 2023"),
     "range of hours": ("7:55", "five to eight pieces"),
     "scale": ("3.5 million dollars", "$3,500"),
+    "next quarter": ("Q2 2018", "in Q3 2018"),
+    "next month": ("02/2024", "in March 2024"),
     "verb that is a month": ("in May", "it may take longer"),
     "power without its sign": ("106 cells", "10\u2076 cells"),
     "part of a name": ("53 patients", "p53 is a protein"),
@@ -109,6 +114,19 @@ def test_values_are_written_as_in_the_question() -> None:
     asked = "Who came on 2023-10-05 at 10:30?"
     expected = "On 2023-10-05 (10:30) 7 people came, not on 6 October 2023."
     assert in_asked_notation(asked, text) == expected
+    assert in_asked_notation("Who came in 1994?", "They came '91 to '99.") == "They came 1994."
+
+
+def test_ids_are_written_as_in_the_question() -> None:
+    text = "Lot L.0417-B was called back, L.1047-B and L.0417-C were sold (v2.3, utf-8)."
+    expected = text.replace("L.0417-B", "l0417b").replace("utf-8", "UTF8")
+    assert in_asked_notation("Why was l0417b called back, UTF8, v2.13?", text) == expected
+
+
+def test_a_longer_period_is_not_written_as_the_asked_time() -> None:
+    text = "In the fourth quarter of 2023 they resurfaced the lane, in Nov. '23 the yard."
+    asked = "What was resurfaced in 11/2023?"
+    assert in_asked_notation(asked, text) == text.replace("Nov. '23", "11/2023")
 
 
 @given(

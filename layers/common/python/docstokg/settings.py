@@ -221,7 +221,7 @@ class RankingSettings(Contract):
     """score fusion of the channels"""
     min_score: float = Field(0.3, ge=0, le=1)
     """minimum relevance score; below it an answer has a warning"""
-    answer_min_probability: float = Field(0.46, ge=0, le=1)
+    answer_min_probability: float = Field(0.4, ge=0, le=1)
     """minimum expected credit (docs/meaning.md) of an `extractive` answer; below it, none"""
     max_timeout_s: float = Field(25.0, ge=1, le=60)
     """maximum timeout of a request, in seconds"""

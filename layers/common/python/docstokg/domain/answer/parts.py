@@ -30,6 +30,8 @@ _RULE = re.compile(r"\s*[^\w\s]{3,}+\s*")
 _MARK = r"(?:[-*+\u2022\u25cb\u00b7]|\(?(?:\d{1,3}|[a-z])[.)])[^\S\n]"
 _ITEM = re.compile(r"\A(?:[-*+\u2022\u25cb\u00b7]|\d{1,3}[.)])\s+")
 # "Q: When?" and its reply "A: At noon."; elsewhere "A: ampere" is a definition.
+# A question's line: a sentence after the question mark belongs to it.
+_ASKING = re.compile(r"[-*#\s]*Q(?:uestion)?\s?:(?!.*\bA(?:nswer)?\s?:).*\?")
 _SPEAKER = re.compile(r"\A[QA]:\s+")
 AT_ITEM = re.compile(rf"([^\S\n]*){_MARK}")
 _ITEM_BELOW = re.compile(rf"[^\S\n]*\n(?:[^\S\n]*\n)?([^\S\n]*){_MARK}")
@@ -347,10 +349,18 @@ def _is_unit(text: str, part: Part) -> bool:
     is_long = part.kind != "row" and len(part.text) > LONGEST
     if is_long or part.text.rstrip("*_ ").endswith(QUESTION_MARKS):
         return False
+    if asks(text, part):
+        return False
     if part.kind not in ("sentence", "item"):
         return bool(part.text)
     is_brief = is_short(part.text) and not (part.kind == "sentence" and part.question)
     return not (is_brief or announces(text, part.start, part.end))
+
+
+def asks(text: str, part: Part) -> bool:
+    """Return whether a sentence stands in the line of a question, marked "Q:" or "Question:"."""
+    line = text.rfind("\n", 0, part.start) + 1
+    return part.kind == "sentence" and _ASKING.match(text[line : part.end]) is not None
 
 
 def is_short(text: str) -> bool:

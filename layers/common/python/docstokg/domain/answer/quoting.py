@@ -8,7 +8,7 @@ from typing import NamedTuple
 from docstokg.domain.answer.citations import LINK, outside_code, strip_markers
 from docstokg.domain.answer.kinds import opening_label
 from docstokg.domain.answer.notices import is_abstention
-from docstokg.domain.answer.parts import QUESTION_MARKS, Part, is_short, parts
+from docstokg.domain.answer.parts import QUESTION_MARKS, Part, asks, is_short, parts
 from docstokg.domain.answer.reader_features import Candidate, asked_values, stems
 from docstokg.domain.text.sentences import Span, sentence_spans
 from docstokg.domain.text.values import values
@@ -96,8 +96,8 @@ def _around(chosen: Candidate, *, wide: bool) -> tuple[Sequence[Part], Sequence[
     begin = place
     while begin > first and leans(sequence[begin]):
         begin -= 1
-    # A labelled clause and the reply to a heading that asks are quoted as a whole, like an item.
-    is_reply = unit.heading.endswith(QUESTION_MARKS)
+    # A labelled clause and the reply to a question are quoted as a whole, like an item.
+    is_reply = unit.heading.endswith(QUESTION_MARKS) or "?" in unit.before
     is_whole = is_reply or chosen.is_labelled or sequence[first].kind == "item"
     room = MOST_WORDS - word_count(unit.text)
     before = _fitting(sequence[begin:place][::-1], room)
@@ -135,6 +135,7 @@ def _joins(text: str, sequence: Sequence[Part], place: int) -> bool:
         part.kind == "sentence"
         and before.kind in ("sentence", "item")
         and "\n\n" not in gap
+        and not asks(text, before)
         and opening_label(text[part.start : part.end]) is None
         and bool(part.before or before.kind == "item")
     )

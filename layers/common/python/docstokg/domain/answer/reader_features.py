@@ -10,7 +10,7 @@ from docstokg.contracts.state import Block
 from docstokg.domain.answer.kinds import Label, asked_kinds, has_number, named_label, opening_label
 from docstokg.domain.answer.parts import Part, units
 from docstokg.domain.text.names import capitalised_names
-from docstokg.domain.text.values import Value, is_stated, values
+from docstokg.domain.text.values import Value, identifiers, is_stated, values
 from docstokg.domain.text.wording import content_stems
 from docstokg.domain.text.words import is_english, normalise
 
@@ -43,7 +43,8 @@ class Features(NamedTuple):
     sentence. `place`: of its passage, 0 to 1. `long`: words above ten, in tens. `kind_missed`: 1 if
     the unit lacks a number that the question asks for. `name_missed`: 1 for a row, where
     no name of the question is in it or around it. `defines`: 1 if it opens the page or section of
-    the term that the question asks to define, 2 to 4 as returned by `label_fit`.
+    the term that the question asks to define, 2 to 4 as returned by `label_fit`. `other_value`: 1
+    if another unit has a value of the question, and this one only others.
     """
 
     cosine: float
@@ -54,6 +55,7 @@ class Features(NamedTuple):
     kind_missed: float
     name_missed: float
     defines: float
+    other_value: float = 0.0
 
 
 class Candidate(NamedTuple):
@@ -102,7 +104,11 @@ class AskedValue(NamedTuple):
         """Return the share of the kinds of its readings that agree with a stated value."""
         kinds = {value.kind for value in self.readings}
         agreed = {value.kind for value in self.readings if is_stated(value, evidence)}
-        return 1.0 if "amount" in agreed else len(agreed) / len(kinds)
+        return 1.0 if agreed & {"amount", "date"} else len(agreed) / len(kinds)
+
+    def is_part_of_period(self, readings: Iterable[Value]) -> bool:
+        """Return whether it is a shorter time in one of the readings, a month, quarter or year."""
+        return any(asked.is_part_of_period(value) for asked in self.readings for value in readings)
 
 
 def asked_values(query: str) -> tuple[AskedValue, ...]:
@@ -117,9 +123,13 @@ def asked_values(query: str) -> tuple[AskedValue, ...]:
             written,
             frozenset(stems(written)),
         )
-        for span, readings in _by_span(values(query)).items()
+        for span, readings in _by_span(_with_ids(query)).items()
         for written in (query[slice(*span)],)
     )
+
+
+def _with_ids(text: str) -> tuple[Value, ...]:
+    return (*values(text), *identifiers(text))
 
 
 def _by_span(stated: Iterable[Value]) -> dict[tuple[int, int], list[Value]]:
@@ -132,15 +142,15 @@ def _by_span(stated: Iterable[Value]) -> dict[tuple[int, int], list[Value]]:
 def in_asked_notation(query: str, text: str) -> str:
     """Return a text with its values written as those of the question that they agree with.
 
-    A range that holds the value of the question becomes that value.
+    A range that holds the value of the question becomes that value, a month or year does not.
     """
     question = asked_values(query)
-    groups = _by_span(values(text)) if question else {}
+    groups = _by_span(_with_ids(text)) if question else {}
     agreeing = {
         span: asked.written
         for asked in question
         for span, readings in groups.items()
-        if asked.share(readings) == 1
+        if asked.share(readings) == 1 and not asked.is_part_of_period(readings)
     }
     begin = len(text)
     for start, end in sorted(agreeing, key=lambda span: (-span[1], -span[0])):
@@ -165,10 +175,12 @@ def _english(readings: Sequence[Value], text: str) -> list[Value]:
 def states_others(query: str, text: str) -> bool:
     """Return whether a text has, for a value of an English question, only others of its kind.
 
-    Plain numbers and open ranges ("before 2000") are not compared.
+    Plain numbers and open ranges ("before 2000") are not compared, and the year of a report says
+    nothing of a quarter if the text has quarters or days.
     """
-    stated = values(text)
-    for asked in asked_values(query) if stated and is_english(query) else ():
+    found = _with_ids(text)
+    for asked in asked_values(query) if found and is_english(query) else ():
+        stated = [value for value in found if not asked.is_part_of_period((value,))]
         checked = [v for v in asked.readings if v.unit or v.kind not in ("number", "day")]
         kinds = {(value.kind, value.unit) for value in checked}
         others = any((value.kind, value.unit) in kinds for value in stated)
@@ -224,10 +236,12 @@ def candidates(query: str, blocks: Sequence[Block]) -> list[Candidate]:
     def share(words: Collection[str], text: str) -> float:
         covered = {word: weight for word, weight in rarity.items() if word in words}
         for number in numbers:
-            if not number.words <= covered.keys() and (part := number.share(values(text))):
+            if not number.words <= covered.keys() and (part := number.share(_with_ids(text))):
                 covered.update((word, part * rarity.get(word, 0.0)) for word in number.words)
         return sum(covered.values()) / total
 
+    stated = (_with_ids(unit.text) for _, _, unit, _, _ in rows)
+    is_stated_once = any(number.share(each) == 1 for each in stated for number in numbers)
     result = []
     for place, block, unit, words, plain in rows:
         defines = label_fit(label, unit, block) if label else _defines(term, unit, block)
@@ -246,6 +260,7 @@ def candidates(query: str, blocks: Sequence[Block]) -> list[Candidate]:
                 unit.kind == "row" and bool(names_asked) and names_asked.isdisjoint(aliased | wider)
             ),
             defines=defines,
+            other_value=float(is_stated_once and states_others(query, in_place(unit, block))),
         )
         titled = aliased | called(stems(block.subject))
         covered = {word: weight for word, weight in rarity.items() if word in titled}
@@ -270,6 +285,11 @@ def labels_of(unit: Part, block: Block) -> list[Label | None]:
     if unit.kind == "list":
         return [opening_label(line) for line in text.splitlines()]
     return [opening_label(line) for line in (text, unit.heading, section_of(block))]
+
+
+def in_place(unit: Part, block: Block) -> str:
+    """Return a unit's text with the title and heading that its values may stand in."""
+    return f"{unit.text} {block.subject} {section_of(block)}"
 
 
 def section_of(block: Block) -> str:

@@ -6,6 +6,7 @@ Spanish, Italian, Portuguese and Dutch.
 
 import re
 from bisect import bisect_right
+from calendar import monthrange
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
@@ -18,7 +19,7 @@ from unicodedata import numeric
 
 from docstokg.domain.text.words import ID_IN_CLAIM, WORD, compatible, normalise
 
-Kind = Literal["date", "day", "clock", "amount", "number", "ordinal"]
+Kind = Literal["date", "day", "clock", "amount", "number", "ordinal", "id"]
 _DENIALS = frozenset(("no", "not", "never", "none", "nor", "cannot", "without", "t"))
 # Digits that are part of a name (p53, HP:0001250) are not a number.
 _DIGITS = re.compile(
@@ -35,9 +36,15 @@ _POWER = re.compile(
     r"(?:\^\(?|<sup>|(?:\\ )?:sup:`|(?=[\u00b2\u00b3\u00b9\u2070\u2074-\u207b]))"
     r"(?P<e>[-\u2212+]?\d{1,2}(?!\d)|[\u00b2\u00b3\u00b9\u2070\u2074-\u207b]{1,3})(?:\)|</sup>|`)?"
 )
+# E-007, L.0417-B, utf8
+_ID = re.compile(
+    r"(?<![^\W_])(?P<x>[a-z]{1,4})[-./_]?(?P<v>\d{1,6})(?:[-./]?(?P<w>[a-z]))?(?!\w|[.,]\d)", re.I
+)
 # Days of a month that a date without a year is counted by: month x 32 + day.
 _MONTH_DAYS = 32
 _QUARTER_DAYS = 92
+# Days of months, quarters and years.
+_PERIODS = frozenset((28, 29, 30, 31, 90, 91, 92, 365, 366))
 _TOLERANCE = 1e-9
 _HUNDRED = 100
 # Characters of the longest abbreviation of a scale.
@@ -55,7 +62,7 @@ class Value(NamedTuple):
 
     "date": proleptic ordinal days. "day": 32 x month + day, without a year. "clock": minutes after
     midnight. "amount": in the first unit listed for its dimension, `unit`. "number", "ordinal":
-    plain.
+    plain. "id": `unit` are its letters.
     """
 
     kind: Kind
@@ -64,6 +71,16 @@ class Value(NamedTuple):
     unit: str = ""
     start: int = 0
     end: int = 0
+
+    def is_part_of_period(self, other: "Value") -> bool:
+        """Return whether `other` is a month, quarter or year, and this a shorter time in it."""
+        is_inside = other.low <= self.low <= self.high <= other.high and self[:3] != other[:3]
+        return self.kind == other.kind == "date" and is_inside and other.days in _PERIODS
+
+    @property
+    def days(self) -> float:
+        """Days of a date or period, both ends counted."""
+        return self.high - self.low + 1
 
     def meets(self, other: "Value") -> bool:
         """Return whether both have the same kind and unit, and overlap."""
@@ -118,7 +135,8 @@ def _patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
     half_day = r"(?:[ap]\.?m\b\.?|in the (?:morning|afternoon|evening)|at night)"
     before = r"(?P<r>(?<=r )to|(?<=minutes )to|to(?= mid))"
     past = rf"(?P<b>half|quarter|{below})(?: minutes)? (?:past|{before})"
-    share_of = r"(?=\s+(?:of|der|des|de|du|del|della|do|da|van)\b|\s*(?:[.,;:?!)]|\Z))"
+    parted = "of|off|majority|ha[ds]|have|is|are|was|were|der|des|de|du|del|della|do|da|van"
+    share_of = rf"(?=\s+(?:{parted})\b|\s*(?:[.,;:?!)]|\Z))"
     chinese = r"(?P<m>\d\d?)\s?\u6708"
     texts = (
         ("date", r"(?P<y>\d{4})-(?P<m>[01]\d)-(?P<d>[0-3]\d)"),
@@ -126,11 +144,11 @@ def _patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
         ("date", r"(?P<d>\d{1,2})(?P<p>[./-])(?P<m>\d{1,2})(?P=p)(?P<y>\d{4}|\d\d)(?![.,]?\d)"),
         ("date", rf"(?P<m>0?[1-9]|1[0-2])[/.]{year}(?![\d/])"),
         ("date", rf"{year}-(?P<z>(?P<m>0[1-9]|1[0-2]))(?![\d-])"),
-        ("date", r"(?P<y>['\u2019]\d\d)(?![\w'\u2019])"),
         ("date", r"(?P<y>(?:1\d|20)\d\d)[-\u2013/](?P<z>\d\d)(?![\d-])"),
         ("date", rf"{day}\s+(?:de\s+|of\s+)?(?P<n>{month})\.?(?:,?\s+(?:de\s+|del\s+)?{year})?\b"),
         ("date", rf"(?P<n>{month})\.?\s+{day}(?!\d|:)(?:,?\s+{year})?\b"),
         ("date", rf"(?P<n>{month})\.?,?\s+(?:de\s+|of\s+)?{year}\b"),
+        ("date", r"(?P<y>['\u2019]\d\d)(?![\w'\u2019])"),
         ("date", rf"{year}[\s/-]+{quarter}\b"),
         ("date", rf"{quarter}(?:[\s/]+(?:of\s+|in\s+|de\s+|von\s+)?{year})?\b"),
         ("date", r"(?P<k>[1-4])Q[ '\u2019]?(?P<y>\d\d)(?!\d)"),
@@ -144,7 +162,7 @@ def _patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
         ("share", r"(?P<f>half)(?=\s+of\b)"),
         ("rate", rf"(?P<c>{number}|\d+) (?:in|out of) (?P<w>{number}|\d+)\b"),
         ("share", r"(?P<c>\d)/(?P<w>\d\d?)(?=\s+of\b)"),
-        ("share", r"(?P<v>\d*)(?P<x>[\u00bc-\u00be\u2150-\u215e])\s?(?P<u>%|per\s?cent\b)?"),
+        ("share", r"(?P<v>\d*)(?P<x>[\u00bc-\u00be\u2150-\u215e])(?:\s?(?P<u>%|per\s?cent\b))?"),
         ("ordinal", r"(?P<v>\d{1,3})(?:st|nd|rd|th)\b"),
         ("ordinal", rf"(?:(?P<t>{tens})[ -])?(?P<w>{_either('ordinal')})\b"),
         ("amount", rf"{codes}\s?(?P<v>{digits}){scaled}"),
@@ -201,6 +219,13 @@ def values(text: str) -> tuple[Value, ...]:
     """
     points = _points(text)
     return (*points, *_ranges(text, points), *_sums(text, points))
+
+
+def identifiers(text: str) -> Iterator[Value]:
+    """Yield the ids of letters and digits in a text, alike with and without signs and zeros."""
+    for match in _ID.finditer(text):
+        letters = f"{match['x']} {match['w'] or ''}".lower()
+        yield Value("id", float(match["v"]), float(match["v"]), letters, *match.span())
 
 
 @lru_cache(maxsize=4096)
@@ -325,7 +350,7 @@ def _year(digits: str) -> int:
 def _span(year: int, month: int, day: int, last: int, end: int) -> Iterator[Value]:
     if year:
         opening, closing = (
-            date(year, number, 1).toordinal() + count - 1
+            date(year, number, min(count, monthrange(year, number)[1])).toordinal()
             for number, count in ((month, day), (last, end))
         )
         yield Value("date", opening, closing)
