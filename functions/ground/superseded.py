@@ -6,6 +6,7 @@ from docstokg.contracts.records import StoredChunk
 from docstokg.contracts.response import Citation, Conflict, Span
 from docstokg.contracts.state import Block
 from docstokg.domain import supersedes
+from docstokg.domain.text.words import normalise
 
 # Maximum entries of `conflicts`.
 MOST_LISTED = 20
@@ -62,10 +63,12 @@ def editions(query: str, blocks: Sequence[Block], chunks: Sequence[StoredChunk])
     """
     sources = {chunk.uuid: chunk for chunk in chunks}
     documents = {block.uuid: sources[block.uuid].doc_id for block in blocks}
-    titles = {sources[uuid].doc_id: sources[uuid].title for uuid in documents}
+    titles: dict[str, str] = {}
     headings: dict[str, set[str]] = {}
     for uuid, doc_id in documents.items():
-        headings.setdefault(doc_id, set()).add(sources[uuid].section or "")
+        title, section = _edition_title(sources[uuid])
+        titles[doc_id] = max(title, titles.get(doc_id, ""), key=len)
+        headings.setdefault(doc_id, set()).add(section)
     is_named = supersedes.names_edition(query)
     updates: dict[str, dict[str, object]] = {}
     for members in supersedes.series(titles, headings):
@@ -81,6 +84,16 @@ def editions(query: str, blocks: Sequence[Block], chunks: Sequence[StoredChunk])
         updates |= {doc_id: {"newest": rank} for doc_id, _ in members}
         updates[chosen] = {"edition": "" if named else text}
     return [block.model_copy(update=updates.get(documents[block.uuid], {})) for block in blocks]
+
+
+def _edition_title(chunk: StoredChunk) -> tuple[str, str]:
+    """Return title and section; the first heading is the title if it only adds an edition to it."""
+    section = chunk.section or ""
+    first, *_ = *chunk.headings, section
+    parsed = supersedes.edition(first)
+    if parsed is None or parsed.base != normalise(chunk.title):
+        return chunk.title, section
+    return first, section if chunk.headings else ""
 
 
 def conflicts(

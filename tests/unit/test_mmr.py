@@ -94,7 +94,8 @@ def test_repeats_are_dropped_first_one_stays() -> None:
         ("u1", "h1", unit, "It is 9 m high."), ("u2", "h2", near, "Its height: 9 m."),
         ("u1", "h3", far, ""), ("u4", "h1", None, ""), ("u5", "h5", far, ""),
         ("u6", "h6", None, ""), ("u7", "h7", near, "It is 8 m high."),
-        ("u8", "h8", near, "It is not 9 m high."),
+        ("u8", "h8", near, "It is not 9 m high."), ("u9", "h9", near, "It is six m high."),
+        ("v1", "i1", near, "It is 6 m high."),
     ]  # fmt: skip
-    assert near_duplicates.without_repeats(items) == [0, 4, 5, 6, 7]
+    assert near_duplicates.without_repeats(items) == [0, 4, 5, 6, 7, 8]
     assert near_duplicates.without_repeats([]) == []

@@ -160,6 +160,8 @@ def test_named_editions_or_countries_are_answered_without_notice(
         for ending, value in zip(KINDS[number % 4], (old, new), strict=True):
             name = f"{title} {ending}".lower().replace(" ", "-")
             text = f"# {title} {ending}\n\n## Rule\n\n{sentence.format(value)}\n"
+            if number % 8 < 4:
+                text = f"---\ntitle: {title}\n---\n\n{text}"
             files[f"{name}.md"] = text
     load_folder(write_files(tmp_path / "in", files), tmp_path / "s.sqlite", cache_dir)
     client = client_for(tmp_path / "s.sqlite")

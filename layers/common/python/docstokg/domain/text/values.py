@@ -200,9 +200,21 @@ def numbers(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=4096)
 def quantities(text: str) -> Counter[str]:
-    """Count the numbers and negations of a text; texts that differ in them may disagree."""
-    denials = (word for word in WORD.findall(normalise(text)) if word in _DENIALS)
-    return Counter([*numbers(text), *denials])
+    """Count the numbers and negations of a text; texts that differ in them may disagree.
+
+    Spelled numbers below 3 often count nothing ("one of the") and are left out.
+    """
+    words = WORD.findall(normalise(text))
+    denials = (word for word in words if word in _DENIALS)
+    spelled = (_counted()[word] for word in words if word in _counted())
+    return Counter([*numbers(text), *denials, *spelled])
+
+
+@cache
+def _counted() -> dict[str, str]:
+    """Return the digits of spelled numbers from 3."""
+    sizes = {name: size for name, (_, size) in _words()["number"].items()}
+    return {name: f"{size:g}" for name, size in sizes.items() if size > _VAGUE}
 
 
 def _canonical(digits: str) -> str:
