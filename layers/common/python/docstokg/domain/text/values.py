@@ -6,7 +6,6 @@ Spanish, Italian, Portuguese and Dutch.
 
 import re
 from bisect import bisect_right
-from calendar import monthrange
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
@@ -362,12 +361,16 @@ def _year(digits: str) -> int:
 def _span(year: int, month: int, day: int, last: int, end: int) -> Iterator[Value]:
     if year:
         opening, closing = (
-            date(year, number, min(count, monthrange(year, number)[1])).toordinal()
+            min(date(year, number, 1).toordinal() + count, _next_month(year, number)) - 1
             for number, count in ((month, day), (last, end))
         )
         yield Value("date", opening, closing)
     if (month, last) != (1, 12):
         yield Value("day", _MONTH_DAYS * month + day, _MONTH_DAYS * last + end)
+
+
+def _next_month(year: int, month: int) -> int:
+    return date(year + month // 12, month % 12 + 1, 1).toordinal()
 
 
 def _amounts(fields: dict[str, str | None]) -> Iterator[Value]:
