@@ -178,9 +178,9 @@ def states_others(query: str, text: str) -> bool:
     Plain numbers and open ranges ("before 2000") are not compared, and the year of a report says
     nothing of a quarter if the text has quarters or days.
     """
-    found = _with_ids(text)
-    for asked in asked_values(query) if found and is_english(query) else ():
-        stated = [value for value in found if not asked.is_part_of_period((value,))]
+    readings = _with_ids(text)
+    for asked in asked_values(query) if readings and is_english(query) else ():
+        stated = [value for value in readings if not asked.is_part_of_period((value,))]
         checked = [v for v in asked.readings if v.unit or v.kind not in ("number", "day")]
         kinds = {(value.kind, value.unit) for value in checked}
         others = any((value.kind, value.unit) in kinds for value in stated)
@@ -240,8 +240,9 @@ def candidates(query: str, blocks: Sequence[Block]) -> list[Candidate]:
                 covered.update((word, part * rarity.get(word, 0.0)) for word in number.words)
         return sum(covered.values()) / total
 
-    stated = (_with_ids(unit.text) for _, _, unit, _, _ in rows)
-    is_stated_once = any(number.share(each) == 1 for each in stated for number in numbers)
+    is_stated_once = any(
+        number.share(_with_ids(unit.text)) == 1 for number in numbers for _, _, unit, *_ in rows
+    )
     result = []
     for place, block, unit, words, plain in rows:
         defines = label_fit(label, unit, block) if label else _defines(term, unit, block)
