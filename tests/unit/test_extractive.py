@@ -339,6 +339,14 @@ def test_another_value_of_the_asked_kind_halves_the_credit(
     assert states_others(query, text) == is_lower
 
 
+def test_another_value_counts_where_the_asked_is_stated() -> None:
+    query = "What was sold in Q2 2023?"
+    texts = ("The mill was sold in Q3 2023.", "The kiln was sold in Q2 2023.")
+    pool = candidates(query, [block(" ".join(texts))])
+    assert [each.features.other_value for each in pool] == [1.0, 0.0]
+    assert [each.features.other_value for each in candidates(query, [block(texts[0])])] == [0.0]
+
+
 def test_a_numbered_heading_is_no_answer() -> None:
     heading = "2. Before you take Solvin"
     source = block(f"{heading}\n\nTell your doctor if you take iron.\n", section=heading)
