@@ -59,6 +59,7 @@ EQUAL = {
     "years with a short end": ("1963", "1958\u201371"),
     "short quarter": ("Q3 2019", "3Q19"),
     "month of a short year": ("02/2024", "since Feb '24"),
+    "end of the calendar": ("9999-12-31", "31.12.9999"),
     "share before a noun": ("66\u2154 %", "a two-thirds majority"),
     "share before a verb": ("12.5 %", "One eighth had driven"),
     "minutes to midnight": ("11:50 pm", "at ten to midnight"),
@@ -115,6 +116,9 @@ def test_values_are_written_as_in_the_question() -> None:
     expected = "On 2023-10-05 (10:30) 7 people came, not on 6 October 2023."
     assert in_asked_notation(asked, text) == expected
     assert in_asked_notation("Who came in 1994?", "They came '91 to '99.") == "They came 1994."
+    assert in_asked_notation("What is 25 percent off?", "Wool is \u00bc off.") == (
+        "Wool is 25 percent off."
+    )
 
 
 def test_ids_are_written_as_in_the_question() -> None:

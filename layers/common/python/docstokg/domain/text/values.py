@@ -361,7 +361,7 @@ def _year(digits: str) -> int:
 def _span(year: int, month: int, day: int, last: int, end: int) -> Iterator[Value]:
     if year:
         opening, closing = (
-            min(date(year, number, 1).toordinal() + count, _next_month(year, number)) - 1
+            date(year, number, min(count, _last_day(year, number))).toordinal()
             for number, count in ((month, day), (last, end))
         )
         yield Value("date", opening, closing)
@@ -369,8 +369,8 @@ def _span(year: int, month: int, day: int, last: int, end: int) -> Iterator[Valu
         yield Value("day", _MONTH_DAYS * month + day, _MONTH_DAYS * last + end)
 
 
-def _next_month(year: int, month: int) -> int:
-    return date(year + month // 12, month % 12 + 1, 1).toordinal()
+def _last_day(year: int, month: int) -> int:
+    return (date(year, month + 1, 1) - date(year, month, 1)).days if month < 12 else 31
 
 
 def _amounts(fields: dict[str, str | None]) -> Iterator[Value]:
