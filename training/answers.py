@@ -286,13 +286,10 @@ def main() -> None:
             for value in LOGIT_WEIGHTS
         }
         weight = min(w for w, share in shares.items() if share >= max(shares.values()) - EQUAL)
-        changed = {
-            "with_reader": fit(sets, weight),
-            **({} if options.only else {"without_reader": fit(sets, 0.0)}),
-            "reader_fitted_on" if options.only else "fitted_on": {
-                name: len(lines) for name, lines in sets.items()
-            },
-        }
+        sizes = {name: len(lines) for name, lines in by_name.items()}
+        changed = {"with_reader": fit(sets, weight), "reader_fitted_on": sizes}
+        if options.only is None:
+            changed |= {"without_reader": fit(sets, 0.0), "fitted_on": sizes}
     fitted = {**extractive.model(), **changed}
     text = json.dumps(fitted, indent=1)
     print(text)

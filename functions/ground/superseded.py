@@ -67,6 +67,7 @@ def editions(query: str, blocks: Sequence[Block], chunks: Sequence[StoredChunk])
     headings: dict[str, set[str]] = {}
     for uuid, doc_id in documents.items():
         title, section = _edition_title(sources[uuid])
+        # A passage above the first heading has the title without the edition.
         titles[doc_id] = max(title, titles.get(doc_id, ""), key=len)
         headings.setdefault(doc_id, set()).add(section)
     is_named = supersedes.names_edition(query)
@@ -89,7 +90,7 @@ def editions(query: str, blocks: Sequence[Block], chunks: Sequence[StoredChunk])
 def _edition_title(chunk: StoredChunk) -> tuple[str, str]:
     """Return title and section; the first heading is the title if it only adds an edition to it."""
     section = chunk.section or ""
-    first, *_ = *chunk.headings, section
+    first = (*chunk.headings, section)[0]
     parsed = supersedes.edition(first)
     if parsed is None or parsed.base != normalise(chunk.title):
         return chunk.title, section

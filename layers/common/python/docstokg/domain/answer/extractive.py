@@ -30,6 +30,7 @@ from docstokg.domain.answer.reader_features import (
     candidates,
     folded,
     in_asked_notation,
+    in_place,
     labels_of,
     section_of,
     states_others,
@@ -218,7 +219,7 @@ def choose(
     text = strip_markers(" ".join(quotation.text for quotation in quotations))
     if lacks_label(query, pool, best) or lacks_time(query, stems(query), text):
         credit = 0.0
-    elif states_others(query, f"{text} {pool[best].block.subject} {section_of(pool[best].block)}"):
+    elif states_others(query, in_place(text, pool[best].block)):
         credit *= _OTHER_VALUE
     return Choice(quotations, probability, credit, warnings)
 

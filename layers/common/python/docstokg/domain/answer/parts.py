@@ -29,9 +29,9 @@ STRUCK_OUT = re.compile(r"~~(?=\S)[^~\n]+~~ ?|<(s|del|strike)>[^<\n]*</\1> ?")
 _RULE = re.compile(r"\s*[^\w\s]{3,}+\s*")
 _MARK = r"(?:[-*+\u2022\u25cb\u00b7]|\(?(?:\d{1,3}|[a-z])[.)])[^\S\n]"
 _ITEM = re.compile(r"\A(?:[-*+\u2022\u25cb\u00b7]|\d{1,3}[.)])\s+")
-# "Q: When?" and its reply "A: At noon."; elsewhere "A: ampere" is a definition.
-# A question's line: a sentence after the question mark belongs to it.
+# "Question: Why? It hums.": a sentence after the question mark belongs to the question's line.
 _ASKING = re.compile(r"[-*#\s]*Q(?:uestion)?\s?:(?!.*\bA(?:nswer)?\s?:).*\?")
+# "Q: When?" and its reply "A: At noon."; elsewhere "A: ampere" is a definition.
 _SPEAKER = re.compile(r"\A[QA]:\s+")
 AT_ITEM = re.compile(rf"([^\S\n]*){_MARK}")
 _ITEM_BELOW = re.compile(rf"[^\S\n]*\n(?:[^\S\n]*\n)?([^\S\n]*){_MARK}")
@@ -358,9 +358,9 @@ def _is_unit(text: str, part: Part) -> bool:
 
 
 def asks(text: str, part: Part) -> bool:
-    """Return whether a sentence stands in the line of a question, marked "Q:" or "Question:"."""
+    """Return whether a sentence is in the line of a question that begins with "Q:"/"Question:"."""
     line = text.rfind("\n", 0, part.start) + 1
-    return part.kind == "sentence" and _ASKING.match(text[line : part.end]) is not None
+    return part.kind == "sentence" and _ASKING.match(text, line, part.end) is not None
 
 
 def is_short(text: str) -> bool:

@@ -4,6 +4,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from functools import lru_cache
 from typing import NamedTuple
 
 from docstokg.contracts.state import Block
@@ -55,7 +56,7 @@ class Features(NamedTuple):
     kind_missed: float
     name_missed: float
     defines: float
-    other_value: float = 0.0
+    other_value: float
 
 
 class Candidate(NamedTuple):
@@ -111,6 +112,7 @@ class AskedValue(NamedTuple):
         return any(asked.is_part_of_period(value) for asked in self.readings for value in readings)
 
 
+@lru_cache(maxsize=256)
 def asked_values(query: str) -> tuple[AskedValue, ...]:
     """Return the values in a question, each with its readings.
 
@@ -240,7 +242,7 @@ def candidates(query: str, blocks: Sequence[Block]) -> list[Candidate]:
                 covered.update((word, part * rarity.get(word, 0.0)) for word in number.words)
         return sum(covered.values()) / total
 
-    is_stated_once = any(
+    is_asked_stated = any(
         number.share(_with_ids(unit.text)) == 1 for number in numbers for _, _, unit, *_ in rows
     )
     result = []
@@ -261,7 +263,7 @@ def candidates(query: str, blocks: Sequence[Block]) -> list[Candidate]:
                 unit.kind == "row" and bool(names_asked) and names_asked.isdisjoint(aliased | wider)
             ),
             defines=defines,
-            other_value=float(is_stated_once and states_others(query, in_place(unit, block))),
+            other_value=float(is_asked_stated and states_others(query, in_place(unit.text, block))),
         )
         titled = aliased | called(stems(block.subject))
         covered = {word: weight for word, weight in rarity.items() if word in titled}
@@ -288,9 +290,9 @@ def labels_of(unit: Part, block: Block) -> list[Label | None]:
     return [opening_label(line) for line in (text, unit.heading, section_of(block))]
 
 
-def in_place(unit: Part, block: Block) -> str:
-    """Return a unit's text with the title and heading that its values may stand in."""
-    return f"{unit.text} {block.subject} {section_of(block)}"
+def in_place(text: str, block: Block) -> str:
+    """Return a text of a block with title and heading, which may have a value that it lacks."""
+    return f"{text} {block.subject} {section_of(block)}"
 
 
 def section_of(block: Block) -> str:

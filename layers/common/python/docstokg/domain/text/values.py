@@ -74,12 +74,8 @@ class Value(NamedTuple):
     def is_part_of_period(self, other: "Value") -> bool:
         """Return whether `other` is a month, quarter or year, and this a shorter time in it."""
         is_inside = other.low <= self.low <= self.high <= other.high and self[:3] != other[:3]
-        return self.kind == other.kind == "date" and is_inside and other.days in _PERIODS
-
-    @property
-    def days(self) -> float:
-        """Days of a date or period, both ends counted."""
-        return self.high - self.low + 1
+        is_period = other.high - other.low + 1 in _PERIODS
+        return self.kind == other.kind == "date" and is_inside and is_period
 
     def meets(self, other: "Value") -> bool:
         """Return whether both have the same kind and unit, and overlap."""
